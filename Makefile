@@ -1,0 +1,96 @@
+# `make demo` and `make test` set up all that they need: Python 3.11 or newer and make are enough.
+
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+TORCH = 2.13.0
+TRANSFORMERS = 4.46.3 4.57.6 5.24.0
+CURRENT = $(lastword $(TRANSFORMERS))
+TORCH_PYTHON = .engines/torch/bin/python
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
+
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL = help
+
+## demo: record an example application with a small model, then diagnose it
+.PHONY: demo
+demo: .venv/installed .engines/transformers-$(CURRENT)/installed
+	@rm -rf demo && mkdir demo
+	PYTHONPATH=$(CURDIR)/.engines/transformers-$(CURRENT) \
+		.venv/bin/phasetrace run -o demo/trace.json -- $(TORCH_PYTHON) examples/demo.py
+	.venv/bin/phasetrace diagnose demo/trace.json
+
+## test: check, then run all tests, with real engines
+.PHONY: test
+test: check engines
+	.venv/bin/python -m pytest
+
+## quick: run the tests that need no real engine
+.PHONY: quick
+quick: .venv/installed
+	.venv/bin/python -m pytest -m "not slow"
+
+## check: formatting, lint, types and the arrows between the rooms
+.PHONY: check
+check: .venv/installed
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+## format: rewrite the code in the one format
+.PHONY: format
+format: .venv/installed
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+## bench: measure what phasetrace itself costs, as ratios within one run
+.PHONY: bench
+bench: .venv/installed engines
+	.venv/bin/python -m benchmarks
+
+## fuzz: long runs of the randomised tests
+.PHONY: fuzz
+fuzz: .venv/installed
+	PHASETRACE_CAMPAIGN=fuzz .venv/bin/python -m pytest -m "not slow" -p no:cacheprovider
+
+## soak: long runs of the kill, disk-full and many-thread tests
+.PHONY: soak
+soak: .venv/installed engines
+	PHASETRACE_CAMPAIGN=soak .venv/bin/python -m pytest -p no:cacheprovider
+
+## engines: set up torch and each version of transformers, apart from phasetrace
+.PHONY: engines
+engines: $(TRANSFORMERS:%=.engines/transformers-%/installed)
+
+## clean: remove environments, caches and recordings
+.PHONY: clean
+clean:
+	rm -rf .venv .engines demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+## help: this text
+.PHONY: help
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "make %-8s %s\n", $$1, $$2 }'
+
+# The file `installed` is written last, so an interrupted install is done again.
+
+.venv/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	@echo "setting up .venv (phasetrace and its tools)"
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python $(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+# The engines live apart from phasetrace and without OpenTelemetry, as users have them. The tests take the
+# application's PYTHONPATH for choosing a version of transformers beside the one torch.
+.engines/torch/installed:
+	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	@echo "setting up .engines/torch (torch $(TORCH); some minutes)"
+	@$(PYTHON) -m venv .engines/torch
+	@$(TORCH_PYTHON) $(PIP_INSTALL) torch==$(TORCH) numpy
+	@touch $@
+
+.engines/transformers-%/installed: .engines/torch/installed
+	@echo "setting up .engines/transformers-$*"
+	@$(TORCH_PYTHON) scripts/add_engine.py transformers==$* .engines/transformers-$* --with accelerate
+	@touch $@

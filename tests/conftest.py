@@ -1,0 +1,107 @@
+"""Where the tests find real engines and other Pythons.
+
+Engines live under .engines/ (`make engines`), apart from phasetrace. Where they are missing, the tests that need
+them skip by name; with PHASETRACE_REQUIRE_ENGINES=1 they fail instead.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINES = ROOT / ".engines"
+TRANSFORMERS_VERSIONS = ("4.46.3", "4.57.6", "5.24.0")
+
+
+class OtherPython(NamedTuple):
+    """A Python interpreter found on this machine."""
+
+    version: tuple[int, int]
+    path: Path
+
+
+def engine_missing(what: str) -> NoReturn:
+    """Skip the test by name, or fail it where engines are required."""
+    reason = f"{what} is not installed; `make engines` sets it up"
+    if os.environ.get("PHASETRACE_REQUIRE_ENGINES") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """The folder of example applications."""
+    return ROOT / "examples"
+
+
+@pytest.fixture(scope="session")
+def phasetrace_command() -> Path:
+    """The `phasetrace` script of the environment that runs the tests."""
+    return Path(os.environ.get("VIRTUAL_ENV", ROOT / ".venv")) / "bin" / "phasetrace"
+
+
+@pytest.fixture(scope="session")
+def engine_python() -> Path:
+    """The Python of the engine environment: torch and numpy, no phasetrace, no OpenTelemetry."""
+    python = ENGINES / "torch" / "bin" / "python"
+    if not (ENGINES / "torch" / "installed").exists():
+        engine_missing("torch")
+    return python
+
+
+def transformers_folder(version: str) -> Path:
+    """The folder that holds one version of transformers, to be put on PYTHONPATH."""
+    folder = ENGINES / f"transformers-{version}"
+    if not (folder / "installed").exists():
+        engine_missing(f"transformers {version}")
+    return folder
+
+
+@pytest.fixture(scope="session", params=TRANSFORMERS_VERSIONS)
+def transformers_dir(request: pytest.FixtureRequest) -> Path:
+    """Each tested version of transformers in turn."""
+    return transformers_folder(request.param)
+
+
+@pytest.fixture(scope="session")
+def current_transformers_dir() -> Path:
+    """The newest tested version of transformers, for tests that one version serves."""
+    return transformers_folder(TRANSFORMERS_VERSIONS[-1])
+
+
+@pytest.fixture(scope="session")
+def other_pythons() -> Sequence[OtherPython]:
+    """CPython 2.7 and 3.8 to 3.14 as far as they are here, one path a version, oldest first."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found: dict[tuple[int, int], Path] = {}
+    for version in [(2, 7), *((3, minor) for minor in range(8, 15))]:
+        name = "python{}.{}".format(*version)
+        on_path = shutil.which(name)
+        candidates = sorted(pyenv.glob("{}.{}.*/bin/{}".format(*version, name)), reverse=True)
+        for candidate in [*candidates, *([Path(on_path)] if on_path else [])]:
+            if runs(candidate, version):
+                found[version] = candidate
+                break
+    return [OtherPython(version, path) for version, path in found.items()]
+
+
+def runs(python: Path, version: tuple[int, int]) -> bool:
+    """Whether this really starts CPython of that version (a pyenv shim may only print a complaint)."""
+    code = "import sys, platform; print(platform.python_implementation(), sys.version_info[0], sys.version_info[1])"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=30)
+    except OSError:
+        return False
+    expected = {f"CPython {version[0]} {version[1]}", f"('CPython', {version[0]}, {version[1]})"}
+    return done.returncode == 0 and done.stdout.strip() in expected
