@@ -1,0 +1,161 @@
+"""The spool's record layout: the one place where bytes are defined, both directions side by side.
+
+A spool is a folder of segments. A segment is a file of SEGMENT_BYTES, allocated whole before it is mapped: a header, then records
+laid end to end, then zeros. A record is
+
+    u32 length | u8 kind | 3 bytes 0 | payload | padding to 8 | u32 0 | u32 length ^ ECHO
+
+`length` counts all of it and is written last, so a record without it is not there, and one whose echo differs is torn.
+Integers are little-endian, times monotonic nanoseconds. Request and stream ids are numbered within a process.
+"""
+
+import json
+import struct
+
+MAGIC = b"PHTSPOOL"
+VERSION = 1
+SEGMENT_BYTES = 1 << 20
+ECHO = 0x5A17EC40
+
+# magic, version, header size, pid, parent pid, segment number in the process, exec counter, process key, monotonic, wall
+SEGMENT_HEADER = struct.Struct("<8sHHIIIIQQQ")
+HEADER_BYTES = 64
+
+RECORD_HEAD = struct.Struct("<IBxxx")
+RECORD_TAIL = struct.Struct("<II")
+FRAME_BYTES = RECORD_HEAD.size + RECORD_TAIL.size
+
+# Kinds of records
+FACTS = 1  # scope, key, JSON: of the process, an engine, a model
+CLOCK = 2  # a pair of monotonic and wall clock
+ARRIVED = 3  # a request, JSON
+MARK = 4  # a request passed a point
+STEP = 5  # one engine step with its batch
+DETAIL = 6  # a request, JSON merged into what is known of it
+PREFIX = 7  # hashed chunks of one sequence's prompt
+FINISHED = 8  # a request, JSON
+PAUSE = 9  # the whole process stood still
+DEVICE = 10  # device time of a step, known later than the step
+TROUBLE = 11  # a hook failed and disabled itself, records were lost, a child runs without us: JSON
+
+# Scopes of FACTS
+PROCESS, ENGINE, MODEL = 1, 2, 3
+
+# Points of MARK
+RECEIVED = 1  # by the engine
+SCHEDULED = 2  # first time in a step
+PREEMPTED = 3
+RESUMED = 4
+HANDED_OVER = 5  # an output reached the user
+
+# Parts of a step, by code; the names are those of phasetrace.model.Part
+PARTS = ("other", "setup", "encode", "prepare", "forward", "update", "logits", "sampling", "criteria", "stream", "draft",
+         "schedule", "output")
+PART_CODE = {name: code for code, name in enumerate(PARTS)}
+
+_STEP = struct.Struct("<IIQHHHHH2x")  # stream, index, begin, segments, joined, left, scheduled, yielded
+_MARK = struct.Struct("<IIQ")  # request, point, time
+_CLOCK = struct.Struct("<QQ")  # monotonic, wall
+_BLOB = struct.Struct("<IIQ")  # id, scope or 0, time; JSON follows
+_PREFIX = struct.Struct("<III")  # request, sequence, chunks; u64 hashes, then u32 lengths
+_PAUSE = struct.Struct("<IIQQQ")  # kind (1 = gc), generation, begin, end, collected
+_DEVICE = struct.Struct("<IIQ")  # stream, index, nanoseconds
+
+GC = 1
+_PAIR = 8  # bytes of a (request, count) pair
+
+
+def encode_step(stream, index, begin, codes, ends, joined=(), left=(), scheduled=(), yielded=()):
+    """A step's payload.
+
+    `codes` and `ends` (absolute times) cut the step into segments laid end to end from `begin`. `joined` and `left` are the ids
+    of the requests that entered the batch with this step and left it after it; `scheduled` holds (request, tokens) for those that
+    computed other than one token for each of their sequences, `yielded` (request, tokens) for those that gave out other than one.
+    """
+    n = len(codes)
+    head = _STEP.pack(stream, index, begin, n, len(joined), len(left), len(scheduled), len(yielded))
+    if not (joined or left or scheduled or yielded):
+        return head + struct.pack("<%dQ%dB" % (n, n), *ends, *codes)
+    pairs = [x for pair in scheduled for x in pair] + [x for pair in yielded for x in pair]
+    counts = len(joined) + len(left) + len(pairs)
+    return head + struct.pack("<%dQ%dB%dI" % (n, n, counts), *ends, *codes, *joined, *left, *pairs)
+
+
+def decode_step(payload):
+    """`encode_step`'s arguments as a dict of plain lists."""
+    stream, index, begin, n, joined, left, scheduled, yielded = _STEP.unpack_from(payload)
+    counts = joined + left + 2 * (scheduled + yielded)
+    values = struct.unpack_from("<%dQ%dB%dI" % (n, n, counts), payload, _STEP.size)
+    ends, codes, rest = list(values[:n]), list(values[n:2 * n]), values[2 * n:]
+    at_left, at_scheduled = joined, joined + left
+    at_yielded = at_scheduled + 2 * scheduled
+    return {
+        "stream": stream, "index": index, "begin": begin, "codes": codes, "ends": ends,
+        "joined": list(rest[:at_left]), "left": list(rest[at_left:at_scheduled]),
+        "scheduled": list(zip(rest[at_scheduled:at_yielded:2], rest[at_scheduled + 1:at_yielded:2])),
+        "yielded": list(zip(rest[at_yielded::2], rest[at_yielded + 1::2])),
+    }
+
+
+def encode_blob(ident, scope, time, data):
+    """The payload of FACTS, ARRIVED, DETAIL, FINISHED and TROUBLE: an id, a scope (FACTS only), a time and a JSON object."""
+    return _BLOB.pack(ident, scope, time) + json.dumps(data, separators=(",", ":")).encode()
+
+
+def decode_blob(payload):
+    """(id, scope, time, object)."""
+    ident, scope, time = _BLOB.unpack_from(payload)
+    return ident, scope, time, json.loads(bytes(payload[_BLOB.size:]).rstrip(b"\0"))
+
+
+def encode_mark(request, point, time):
+    """The payload of MARK."""
+    return _MARK.pack(request, point, time)
+
+
+def decode_mark(payload):
+    """(request, point, time)."""
+    return _MARK.unpack_from(payload)
+
+
+def encode_clock(monotonic, wall):
+    """The payload of CLOCK."""
+    return _CLOCK.pack(monotonic, wall)
+
+
+def decode_clock(payload):
+    """(monotonic, wall)."""
+    return _CLOCK.unpack_from(payload)
+
+
+def encode_prefix(request, sequence, hashes, lengths):
+    """The payload of PREFIX: salted 64-bit hashes of a prompt's chunks and their lengths in tokens."""
+    n = len(hashes)
+    return _PREFIX.pack(request, sequence, n) + struct.pack("<%dQ%dI" % (n, n), *hashes, *lengths)
+
+
+def decode_prefix(payload):
+    """(request, sequence, hashes, lengths)."""
+    request, sequence, n = _PREFIX.unpack_from(payload)
+    values = struct.unpack_from("<%dQ%dI" % (n, n), payload, _PREFIX.size)
+    return request, sequence, values[:n], values[n:]
+
+
+def encode_pause(kind, generation, begin, end, collected):
+    """The payload of PAUSE."""
+    return _PAUSE.pack(kind, generation, begin, end, collected)
+
+
+def decode_pause(payload):
+    """(kind, generation, begin, end, collected)."""
+    return _PAUSE.unpack_from(payload)
+
+
+def encode_device(stream, index, nanoseconds):
+    """The payload of DEVICE."""
+    return _DEVICE.pack(stream, index, nanoseconds)
+
+
+def decode_device(payload):
+    """(stream, index, nanoseconds)."""
+    return _DEVICE.unpack_from(payload)
