@@ -16,10 +16,10 @@ def main() -> None:
     torch.set_num_threads(2)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
-    model = make_model(tokenizer, hidden=768, layers=10, heads=12, kv_heads=4)
+    model = make_model(tokenizer, hidden=512, layers=8)
     for number in range(QUESTIONS):
         question = make_prompt(PROMPT_WORDS, seed=number)
-        inputs = tokenizer(question, return_tensors="pt", return_token_type_ids=False)
+        inputs = tokenizer(question, return_tensors="pt")
         output = model.generate(
             **inputs, max_new_tokens=ANSWER_TOKENS, min_new_tokens=ANSWER_TOKENS, do_sample=False
         )

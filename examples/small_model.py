@@ -1,7 +1,7 @@
 """A small Llama-like model with random weights and a tokenizer with a chat template, made on the spot.
 
-Nothing is downloaded. How long a model takes does not depend on what it says, so random weights measure as well
-as trained ones. From the command line it saves both into a folder: `python small_model.py FOLDER --layers 4`.
+Nothing is downloaded. How long a model takes does not depend on what it says, so random weights measure as
+well as trained ones. From the command line it saves both into a folder: `python small_model.py FOLDER --layers 4`.
 """
 
 import argparse
@@ -40,7 +40,12 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator(TEXT, trainer)
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, padding_side="left", **SPECIAL)
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],
+        **SPECIAL,
+    )
     wrapped.chat_template = CHAT_TEMPLATE
     return wrapped
 

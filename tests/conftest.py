@@ -1,7 +1,7 @@
 """Where the tests find real engines and other Pythons.
 
-Engines live under .engines/ (`make engines`), apart from phasetrace. Where they are missing, the tests that need
-them skip by name; with PHASETRACE_REQUIRE_ENGINES=1 they fail instead.
+Engines live under .engines/ (`make engines`), apart from phasetrace. Where they are missing, the tests that
+need them skip by name; with PHASETRACE_REQUIRE_ENGINES=1 they fail instead.
 """
 
 import os
@@ -98,10 +98,9 @@ def other_pythons() -> Sequence[OtherPython]:
 
 def runs(python: Path, version: tuple[int, int]) -> bool:
     """Whether this really starts CPython of that version (a pyenv shim may only print a complaint)."""
-    code = "import sys, platform; print(platform.python_implementation(), sys.version_info[0], sys.version_info[1])"
+    code = "import sys, platform; print((platform.python_implementation(),) + tuple(sys.version_info[:2]))"
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=30)
     except OSError:
         return False
-    expected = {f"CPython {version[0]} {version[1]}", f"('CPython', {version[0]}, {version[1]})"}
-    return done.returncode == 0 and done.stdout.strip() in expected
+    return done.returncode == 0 and done.stdout.strip() == str(("CPython", *version))
