@@ -1,7 +1,7 @@
 """A small Llama-like model with random weights and a tokenizer with a chat template, made on the spot.
 
 Nothing is downloaded. How long a model takes does not depend on what it says, so random weights measure as
-well as trained ones. From the command line it saves both into a folder: `python small_model.py FOLDER --layers 4`.
+well as trained ones. From the command line, `python small_model.py FOLDER --layers 4` saves both.
 """
 
 import argparse

@@ -15,7 +15,10 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a wheel and an sdist, built offline by the hatchling of this environment."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=root, check=True, capture_output=True
+        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)],
+        cwd=root,
+        check=True,
+        capture_output=True,
     )
     return folder
 
