@@ -1,0 +1,111 @@
+"""What stands beside a verdict in every format: engine, model, counts, coverage, what the recording cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from phasetrace.model import Breakdown, Diagnosis, Finding, Recording
+
+
+class Engine(NamedTuple):
+    """What served the diagnosed requests."""
+
+    name: str | None
+    version: str | None
+
+
+class Counts(NamedTuple):
+    """Requests, and which of them the figures are about."""
+
+    total: int
+    diagnosed: int
+    warm_up: int
+    failed: int
+
+
+class Coverage(NamedTuple):
+    """How much of the run was seen; unknown for traces of others."""
+
+    processes: int | None
+    hooked: int | None
+    lost_records: int | None
+
+
+def engine(breakdown: Breakdown) -> Engine:
+    """The engine of most requests, and its version if a process says it."""
+    requests = [r.request for r in (*breakdown.requests, *breakdown.warm_up)] + list(breakdown.failed)
+    name = _most_common([r.engine for r in requests])
+    versions = [p.engines[name] for p in breakdown.recording.processes if name in p.engines] if name else []
+    return Engine(name, _most_common(versions))
+
+
+def model_name(breakdown: Breakdown) -> str | None:
+    """The model of most requests, by the name its owner gave it."""
+    key = _most_common([r.request.model for r in breakdown.requests if r.request.model])
+    if key is None:
+        return None
+    facts = breakdown.recording.models.get(key)
+    return (facts.name or facts.architecture) if facts else key
+
+
+def device(breakdown: Breakdown) -> str | None:
+    """Where that model runs."""
+    return _most_common([m.device for m in breakdown.recording.models.values() if m.device])
+
+
+def counts(breakdown: Breakdown) -> Counts:
+    """All requests, apart by what became of them."""
+    diagnosed, warm_up, failed = len(breakdown.requests), len(breakdown.warm_up), len(breakdown.failed)
+    return Counts(diagnosed + warm_up + failed, diagnosed, warm_up, failed)
+
+
+def coverage(recording: Recording) -> Coverage:
+    """Processes seen and known to be unseen, those that were hooked, and records lost."""
+    recorded = recording.processes
+    if recording.source != "phasetrace" or not recorded:
+        return Coverage(None, None, None)
+    unseen = sum(len(p.uncovered) for p in recorded)
+    hooked = sum(not p.refused for p in recorded)
+    return Coverage(len(recorded) + unseen, hooked, sum(p.lost_records for p in recorded))
+
+
+def overhead(recording: Recording) -> float | None:
+    """Time inside hooks per wall time of the run; None where either is unknown."""
+    if coverage(recording).processes is None:
+        return None
+    begins = [recording.begin_ns, *(p.begin_ns for p in recording.processes)]
+    ends = [recording.end_ns, *(p.end_ns for p in recording.processes)]
+    begin = min((t for t in begins if t is not None), default=None)
+    end = max((t for t in ends if t is not None), default=None)
+    if begin is None or end is None or end <= begin:
+        return None
+    return sum(p.hook_ns for p in recording.processes) / (end - begin)
+
+
+def leading(diagnosis: Diagnosis) -> Finding | None:
+    """The finding that the verdict is about; none where all is well or nothing is known."""
+    first = next(iter(diagnosis.findings), None)
+    return first if first is not None and first.cause == diagnosis.cause else None
+
+
+def further(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """The findings after the leading one."""
+    return diagnosis.findings[1:] if leading(diagnosis) else diagnosis.findings
+
+
+def troubles(recording: Recording) -> list[str]:
+    """What kept phasetrace from seeing everything, a sentence each, without repeating itself."""
+    said: dict[str, None] = {}
+    for p in recording.processes:
+        for name, why in p.refused.items():
+            said[f"{name} was not hooked: {why}"] = None
+        for trouble in p.troubles:
+            said[f"a hook switched itself off: {trouble}"] = None
+        for child in p.uncovered:
+            said[f"a Python process ran unrecorded: {child}"] = None
+    return list(said)
+
+
+def _most_common(values: list[str]) -> str | None:
+    return Counter(values).most_common(1)[0][0] if values else None
