@@ -9,7 +9,8 @@ import pytest
 
 ABSENT = """
 import importlib.util, sys
-print([name for name in ("phasetrace", "phasetrace_agent", "opentelemetry") if importlib.util.find_spec(name)])
+names = ("phasetrace", "phasetrace_agent", "opentelemetry")
+print([name for name in names if importlib.util.find_spec(name)])
 """
 
 GENERATE = """
