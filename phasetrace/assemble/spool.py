@@ -6,7 +6,7 @@ writes, the newest record of a segment is left for the next read: its successor 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phasetrace_agent import layout
@@ -31,6 +31,8 @@ class SegmentInfo:
     monotonic_ns: int
     wall_ns: int
     torn: int = 0  # records that were begun and never completed
+    started: int = 0  # start of the process in clock ticks since boot, 0 where unknown; tells a reused pid
+    sealed: bool = False  # its writer adds nothing more
 
 
 def read_segment(
@@ -46,25 +48,38 @@ def read_segment(
     Raises:
         TraceFormatError: not a segment, or one of another version of phasetrace.
     """
-    with open(path, "rb") as file:
-        header = file.read(layout.SEGMENT_HEADER.size)
+    with open(path, "rb", buffering=0) as file:
+        header = file.read(layout.HEADER_BYTES)
         file.seek(offset)
         data = file.read()
-    found, torn, end = _records(data, live)
-    return _info(path, header, torn), found, offset + end
+    info = _info(path, header)  # read before the records: once sealed, they are all there
+    found, torn, end = _records(data, live and not info.sealed)
+    return replace(info, torn=torn), found, offset + end
 
 
-def _info(path: Path | str, header: bytes, torn: int) -> SegmentInfo:
-    if len(header) < layout.SEGMENT_HEADER.size or not header.startswith(layout.MAGIC):
+def _info(path: Path | str, header: bytes) -> SegmentInfo:
+    if len(header) < layout.HEADER_BYTES or not header.startswith(layout.MAGIC):
         raise TraceFormatError(f"{path} is not a spool segment of phasetrace")
-    unpacked = layout.SEGMENT_HEADER.unpack(header)
+    unpacked = layout.SEGMENT_HEADER.unpack_from(header)
     _, version, _, pid, parent_pid, number, execs, key, monotonic, wall = unpacked
     if version != layout.VERSION:
         raise TraceFormatError(
             f"{path} was written by another version of phasetrace "
             f"(spool layout {version}, this one reads {layout.VERSION}): use that version's `recover`"
         )
-    return SegmentInfo(f"{key:016x}", pid, parent_pid, number, execs, monotonic, wall, torn)
+    (started,) = layout.PROCESS_START.unpack_from(header, layout.SEGMENT_HEADER.size)
+    (sealed,) = layout.SEALED.unpack_from(header, layout.SEALED_AT)
+    return SegmentInfo(
+        f"{key:016x}",
+        pid,
+        parent_pid,
+        number,
+        execs,
+        monotonic,
+        wall,
+        started=started,
+        sealed=bool(sealed),
+    )
 
 
 def _records(data: bytes, live: bool) -> tuple[list[Record], int, int]:
