@@ -1,0 +1,87 @@
+"""The command line: one module a command, loaded when it is asked for, so that `run` starts the command at once.
+
+A module offers a click command named `command`. Results go to stdout, all else to stderr; what the user did wrong is
+one line that says what to do, and exit code 2.
+"""
+
+from __future__ import annotations
+
+from phasetrace.cli import own_path  # noqa: F401  before anything that PYTHONPATH could shadow
+
+# isort: split
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from phasetrace import __version__
+from phasetrace.errors import PhasetraceError
+
+COMMANDS = {
+    "run": "phasetrace.cli.run",
+    "diagnose": "phasetrace.cli.diagnose",
+    "show": "phasetrace.cli.show",
+    "explain": "phasetrace.cli.explain",
+    "recover": "phasetrace.cli.recover",
+    "doctor": "phasetrace.cli.doctor",
+}
+USER_ERROR = 2
+INTERRUPTED = 130  # as a shell says it: 128 + SIGINT
+READER_GONE = 141  # 128 + SIGPIPE: what a pipeline's other programs return
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the commands in the order of the table: the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="phasetrace")
+def group() -> None:
+    """See where the time of LLM requests goes, and what to change.
+
+    \b
+    phasetrace run -- python app.py      record any app that uses transformers
+    phasetrace diagnose trace.json       attribute its time, recommend the fix
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the process's exit code; never raises for what a user can cause."""
+    try:
+        code = group.main(argv if argv is None else list(argv), prog_name="phasetrace", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.exceptions.NoArgsIsHelpError as nothing:
+        click.echo(nothing.format_message(), err=True)
+        return USER_ERROR
+    except click.ClickException as mistake:
+        return complain(mistake.format_message().replace("\n", " "), USER_ERROR)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, which would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except PhasetraceError as error:
+        return complain(str(error), error.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def complain(message: str, code: int) -> int:
+    """Say on stderr, in one line, what went wrong."""
+    click.echo(f"phasetrace: {message}", err=True)
+    return code

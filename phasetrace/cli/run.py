@@ -1,0 +1,46 @@
+"""`phasetrace run`: record a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from phasetrace import supervise
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default="trace.json",
+    show_default=True,
+    help="Where the trace goes; an existing one is kept as trace.1.json.",
+)
+@click.option("--otlp", metavar="URL", help="Send the spans to this OTLP endpoint as well.")
+@click.option(
+    "--detail",
+    type=click.Choice(supervise.DETAILS),
+    default="auto",
+    show_default=True,
+    help="How many spans an endpoint gets a request; the file always has everything.",
+)
+@click.option(
+    "--spool",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder for what is recorded and not yet written; without it /dev/shm or the temporary folder.",
+)
+@click.option("--quiet", is_flag=True, help="No summary at the end.")
+@click.argument("argv", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    output: Path, otlp: str | None, detail: str, spool: Path | None, quiet: bool, argv: tuple[str, ...]
+) -> int:
+    """Record COMMAND, which runs as it would without; the exit code is the command's.
+
+    All Python processes that it starts are recorded, in whatever environment they run; nothing has to be
+    installed there.
+    """
+    options = supervise.RunOptions(output=output, otlp=otlp, detail=detail, spool=spool, quiet=quiet)
+    return supervise.run(argv, options).exit_code

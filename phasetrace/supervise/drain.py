@@ -1,0 +1,106 @@
+"""Takes what the processes of a run have recorded, again and again, and writes out what is finished.
+
+One turn: look who is alive, read what is new, assemble, write, and only then delete the segments that are used up:
+whatever happens in between, the records are in a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from phasetrace_agent import layout
+
+from phasetrace.assemble.assembler import Assembler
+from phasetrace.assemble.spool import SegmentInfo, read_segment
+from phasetrace.errors import TraceFormatError
+from phasetrace.model import Recording
+from phasetrace.supervise.outlets import Outlet
+from phasetrace.supervise.processes import is_alive
+
+
+@dataclass(slots=True)
+class Segment:
+    """A file of the spool, and how far it has been read."""
+
+    info: SegmentInfo
+    offset: int = layout.HEADER_BYTES
+    used_up: bool = False
+
+
+class Drain:
+    """Reads one spool into one outlet. The caller decides when: `turn` again and again, then `close`."""
+
+    def __init__(self, spool: Path, outlet: Outlet, keep: bool = False) -> None:
+        self._spool = spool
+        self._outlet = outlet
+        self._keep = keep  # the files stay: for `recover`, which can be asked again
+        self._assembler = Assembler()
+        self._segments: dict[Path, Segment] = {}
+        self._running: dict[str, SegmentInfo] = {}  # by process
+        self._ended: set[str] = set()
+        self.unreadable: dict[Path, TraceFormatError] = {}
+
+    @property
+    def running(self) -> int:
+        """How many recorded processes had not ended at the last turn."""
+        return len(self._running)
+
+    def turn(self) -> None:
+        """Take in what is there now."""
+        self._find_segments()
+        ended = {key for key, info in self._running.items() if self._has_ended(info)}  # asked before reading
+        for path, segment in self._segments.items():
+            if not segment.used_up:
+                self._read(path, segment, live=segment.info.process in self._running.keys() - ended)
+        for key in ended:
+            self._assembler.process_ended(key)
+            del self._running[key]
+        self._ended |= ended
+        self._write(self._assembler.take())
+        self._delete_used_up()
+
+    def close(self) -> None:
+        """Take in the rest. What still runs is written as far as it has come, and its files stay."""
+        self.turn()
+        self._write(self._assembler.close())
+
+    def _find_segments(self) -> None:
+        for path in sorted(self._spool.glob("*.seg")):
+            if path in self._segments:
+                continue
+            try:
+                info, _, _ = read_segment(path, layout.SEGMENT_BYTES)
+            except TraceFormatError as error:  # not yet written, or foreign
+                self.unreadable[path] = error
+                continue
+            except OSError:
+                continue
+            self.unreadable.pop(path, None)
+            self._segments[path] = Segment(info)
+            if info.process not in self._ended:
+                self._running.setdefault(info.process, info)
+
+    def _has_ended(self, info: SegmentInfo) -> bool:
+        replaced = any(o.pid == info.pid and o.execs > info.execs for o in self._running.values())
+        return replaced or not is_alive(info.pid, info.started)
+
+    def _read(self, path: Path, segment: Segment, live: bool) -> None:
+        try:
+            info, records, segment.offset = read_segment(path, segment.offset, live)
+        except FileNotFoundError:  # somebody else cleaned up
+            segment.used_up = True
+            return
+        self._assembler.feed(info, records)
+        segment.used_up = info.sealed or not live
+
+    def _write(self, recording: Recording) -> None:
+        if recording != Recording():
+            self._outlet.write(recording)
+
+    def _delete_used_up(self) -> None:
+        if self._keep:
+            return
+        for path in [p for p, segment in self._segments.items() if segment.used_up]:
+            path.unlink(missing_ok=True)
+            del self._segments[path]

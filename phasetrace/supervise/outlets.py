@@ -1,0 +1,80 @@
+"""Where a run's recording goes: its trace file, an endpoint as well if asked, a place of refuge when the file fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from phasetrace.emit.endpoint import Delivery, Endpoint
+from phasetrace.emit.trace_file import TraceFile
+from phasetrace.model import Recording
+
+
+class Outlet(Protocol):
+    """Takes recordings as they come, each a part of the whole."""
+
+    def write(self, recording: Recording) -> None:
+        """Take one part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How the writing went."""
+
+    failure: str | None = None  # why the trace is not whole
+    rest_failure: str | None = None  # why not even the rest could be kept
+    delivery: Delivery | None = None  # to the endpoint, if there was one
+
+
+class Outlets:
+    """Writes each part to the trace, or, once that has failed, to `rest`; and sends it to the endpoint."""
+
+    def __init__(self, output: Path, rest: Path, endpoint: Endpoint | None) -> None:
+        self._output = output
+        self._rest = rest
+        self._endpoint = endpoint
+        self._file: TraceFile | None = None
+        self._failure: str | None = None
+        self._rest_failure: str | None = None
+        try:
+            self._file = TraceFile(output)
+        except OSError as error:
+            self._take_refuge(error)
+
+    def write(self, recording: Recording) -> None:
+        """Write one part, wherever that is possible."""
+        if self._file is not None:
+            try:
+                self._file.write(recording)
+            except OSError as error:
+                self._take_refuge(error)
+                self._write_rest(recording)
+        if self._endpoint is not None:
+            self._endpoint.send(recording)
+
+    def close(self) -> Written:
+        """Finish the files and the deliveries."""
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                self._failure = self._failure or f"cannot write {self._output}: {error.strerror}"
+        delivery = self._endpoint.close() if self._endpoint is not None else None
+        return Written(self._failure, self._rest_failure, delivery)
+
+    def _take_refuge(self, error: OSError) -> None:
+        self._failure = f"cannot write {self._output}: {error.strerror}"
+        try:
+            self._file = TraceFile(self._rest)
+        except OSError as further:
+            self._file = None
+            self._rest_failure = f"cannot write {self._rest}: {further.strerror}"
+
+    def _write_rest(self, recording: Recording) -> None:
+        try:
+            if self._file is not None:
+                self._file.write(recording)
+        except OSError as further:
+            self._file = None
+            self._rest_failure = f"cannot write {self._rest}: {further.strerror}"

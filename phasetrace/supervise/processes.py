@@ -1,0 +1,30 @@
+"""Whether a process still runs: the one meant, not another that was given its pid later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+GONE = (b"Z", b"X")  # ended, and its parent has not looked yet
+STATE, START = 0, 19  # fields of /proc/PID/stat after the name
+
+
+def is_alive(pid: int, start: int) -> bool:
+    """Whether process `pid` that was started at `start` (clock ticks since boot; 0: unknown) still runs."""
+    fields = _stat(pid)
+    if fields is None or fields[STATE] in GONE:
+        return False
+    return start in (0, int(fields[START]))
+
+
+def start_of(pid: int) -> int:
+    """When a process was started, in clock ticks since boot; 0 where it is gone."""
+    fields = _stat(pid)
+    return int(fields[START]) if fields else 0
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return stat[stat.rindex(b")") + 2 :].split()  # the name may hold spaces and brackets
