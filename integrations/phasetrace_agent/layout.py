@@ -7,10 +7,22 @@ laid end to end, then zeros. A record is
 
 `length` counts all of it and is written last, so a record without it is not there, and one whose echo differs is torn.
 Integers are little-endian, times monotonic nanoseconds. Request and stream ids are numbered within a process.
+
+A segment is `sealed` when its writer will add nothing more: whoever reads a sealed one to its end may unlink it, and so
+makes room for the process under its cap. Beside the segments lie markers of loss (`lost_name`) that take no space.
 """
 
-import json
+from __future__ import annotations
+
 import struct
+
+TYPE_CHECKING = False  # `typing` costs milliseconds at start, and so does `json`, which is imported at first use
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Union
+
+    Buffer = Union[bytes, bytearray, memoryview]
+    Pairs = Sequence[tuple[int, int]]
 
 MAGIC = b"PHTSPOOL"
 VERSION = 1
@@ -20,6 +32,9 @@ ECHO = 0x5A17EC40
 # magic, version, header size, pid, parent pid, segment number in the process, exec counter, process key, monotonic, wall
 SEGMENT_HEADER = struct.Struct("<8sHHIIIIQQQ")
 HEADER_BYTES = 64
+PROCESS_START = struct.Struct("<Q")  # follows it: start of the process in clock ticks since boot; tells a reused pid
+SEALED = struct.Struct("<I")  # and then: 1 when the writer is done with this segment
+SEALED_AT = HEADER_BYTES - SEALED.size
 
 RECORD_HEAD = struct.Struct("<IBxxx")
 RECORD_TAIL = struct.Struct("<II")
@@ -65,7 +80,44 @@ GC = 1
 _PAIR = 8  # bytes of a (request, count) pair
 
 
-def encode_step(stream, index, begin, codes, ends, joined=(), left=(), scheduled=(), yielded=()):
+def frame_bytes(payload_bytes: int) -> int:
+    """The length of a record with a payload of that many bytes."""
+    return (FRAME_BYTES + payload_bytes + 7) & ~7
+
+
+def step_record(segments: int, counts: int) -> tuple[int, struct.Struct]:
+    """A whole STEP record but for its length word, in one `Struct`; with its length.
+
+    The hot path writes a step by one call of this: kind, the head of `encode_step`, ends, codes, counts, the echo.
+    """
+    payload = _STEP.size + segments * 9 + counts * 4
+    length = frame_bytes(payload)
+    form = "<B3x%s%dQ%dB%dI%dx4xI" % (_STEP.format.lstrip("<"), segments, segments, counts, length - FRAME_BYTES - payload)
+    return length, struct.Struct(form)
+
+
+def lost_name(process: int, count: int, why: str) -> str:
+    """The name of the empty file that tells of lost records where there is no room for a record."""
+    return "%016x-%d-%s.lost" % (process, count, why)
+
+
+def parse_lost(name: str) -> tuple[int, int, str]:
+    """(process, count, why) of a file name that ends in `.lost`."""
+    process, count, why = name[: -len(".lost")].split("-", 2)
+    return int(process, 16), int(count), why
+
+
+def encode_step(
+    stream: int,
+    index: int,
+    begin: int,
+    codes: Sequence[int],
+    ends: Sequence[int],
+    joined: Sequence[int] = (),
+    left: Sequence[int] = (),
+    scheduled: Pairs = (),
+    yielded: Pairs = (),
+) -> bytes:
     """A step's payload.
 
     `codes` and `ends` (absolute times) cut the step into segments laid end to end from `begin`. `joined` and `left` are the ids
@@ -81,7 +133,7 @@ def encode_step(stream, index, begin, codes, ends, joined=(), left=(), scheduled
     return head + struct.pack("<%dQ%dB%dI" % (n, n, counts), *ends, *codes, *joined, *left, *pairs)
 
 
-def decode_step(payload):
+def decode_step(payload: Buffer) -> dict[str, Any]:
     """`encode_step`'s arguments as a dict of plain lists."""
     stream, index, begin, n, joined, left, scheduled, yielded = _STEP.unpack_from(payload)
     counts = joined + left + 2 * (scheduled + yielded)
@@ -97,65 +149,69 @@ def decode_step(payload):
     }
 
 
-def encode_blob(ident, scope, time, data):
+def encode_blob(ident: int, scope: int, time: int, data: Mapping[str, Any]) -> bytes:
     """The payload of FACTS, ARRIVED, DETAIL, FINISHED and TROUBLE: an id, a scope (FACTS only), a time and a JSON object."""
+    import json
+
     return _BLOB.pack(ident, scope, time) + json.dumps(data, separators=(",", ":")).encode()
 
 
-def decode_blob(payload):
+def decode_blob(payload: Buffer) -> tuple[int, int, int, dict[str, Any]]:
     """(id, scope, time, object)."""
+    import json
+
     ident, scope, time = _BLOB.unpack_from(payload)
     return ident, scope, time, json.loads(bytes(payload[_BLOB.size:]).rstrip(b"\0"))
 
 
-def encode_mark(request, point, time):
+def encode_mark(request: int, point: int, time: int) -> bytes:
     """The payload of MARK."""
     return _MARK.pack(request, point, time)
 
 
-def decode_mark(payload):
+def decode_mark(payload: Buffer) -> tuple[Any, ...]:
     """(request, point, time)."""
     return _MARK.unpack_from(payload)
 
 
-def encode_clock(monotonic, wall):
+def encode_clock(monotonic: int, wall: int) -> bytes:
     """The payload of CLOCK."""
     return _CLOCK.pack(monotonic, wall)
 
 
-def decode_clock(payload):
+def decode_clock(payload: Buffer) -> tuple[Any, ...]:
     """(monotonic, wall)."""
     return _CLOCK.unpack_from(payload)
 
 
-def encode_prefix(request, sequence, hashes, lengths):
+def encode_prefix(request: int, sequence: int, hashes: Sequence[int], lengths: Sequence[int]) -> bytes:
     """The payload of PREFIX: salted 64-bit hashes of a prompt's chunks and their lengths in tokens."""
     n = len(hashes)
     return _PREFIX.pack(request, sequence, n) + struct.pack("<%dQ%dI" % (n, n), *hashes, *lengths)
 
 
-def decode_prefix(payload):
+def decode_prefix(payload: Buffer) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """(request, sequence, hashes, lengths)."""
     request, sequence, n = _PREFIX.unpack_from(payload)
     values = struct.unpack_from("<%dQ%dI" % (n, n), payload, _PREFIX.size)
     return request, sequence, values[:n], values[n:]
 
 
-def encode_pause(kind, generation, begin, end, collected):
+def encode_pause(kind: int, generation: int, begin: int, end: int, collected: int) -> bytes:
     """The payload of PAUSE."""
     return _PAUSE.pack(kind, generation, begin, end, collected)
 
 
-def decode_pause(payload):
+def decode_pause(payload: Buffer) -> tuple[Any, ...]:
     """(kind, generation, begin, end, collected)."""
     return _PAUSE.unpack_from(payload)
 
 
-def encode_device(stream, index, nanoseconds):
+def encode_device(stream: int, index: int, nanoseconds: int) -> bytes:
     """The payload of DEVICE."""
     return _DEVICE.pack(stream, index, nanoseconds)
 
 
-def decode_device(payload):
+def decode_device(payload: Buffer) -> tuple[Any, ...]:
     """(stream, index, nanoseconds)."""
     return _DEVICE.unpack_from(payload)

@@ -1,0 +1,205 @@
+"""The recorder: what an integration says of its engine, one small record a verb.
+
+All times are `clock.now()` of the caller. Ids of requests and streams come from `next_id()`. No verb raises: a record that
+cannot be written is counted as lost, one that is not well formed is told as trouble, once.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from itertools import count
+
+from . import clock, layout, process
+from .spool import Spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+_CLOCK_EVERY = 5_000_000_000  # wall clocks are stepped and slewed: the median of many pairs is sound
+_STEP, _SEGMENT_BYTES, _ECHO = layout.STEP, layout.SEGMENT_BYTES, layout.ECHO
+_write_length = struct.Struct("<I").pack_into
+
+_current: Recorder | None = None
+
+
+def current() -> Recorder | None:
+    """The recorder of this process, or None where nothing is recorded."""
+    return _current
+
+
+def start(spool: Spool) -> Recorder:
+    """Make this process's recorder. It writes nothing, and opens no file, before its first record."""
+    global _current
+    _current = Recorder(spool)
+    os.register_at_fork(after_in_child=_current.forked)
+    return _current
+
+
+class Recorder:
+    """Takes the verbs of every integration in this process."""
+
+    def __init__(self, spool: Spool):
+        self.enabled = True
+        self.next_id: Callable[[], int] = count(1).__next__
+        self._spool = spool
+        self._facts: dict[tuple[int, int], dict[str, Any]] = {}
+        self._troubled: set[str] = set()
+        self._clock_due = 0
+        self._layouts: dict[tuple[int, int], tuple[int, Callable[..., None]]] = {}
+        spool.on_first_segment = self._introduction
+
+    def facts(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
+        """What holds for the process, an engine or a model; the latest wins key by key."""
+        known = self._facts.get((scope, key), {})
+        self._facts[scope, key] = {**known, **data}
+        self._blob(layout.FACTS, key, scope, clock.now(), data)
+
+    def arrived(self, request: int, time: int, data: Mapping[str, Any]) -> None:
+        """The first word on a request."""
+        self._blob(layout.ARRIVED, request, 0, time, data)
+
+    def mark(self, request: int, point: int, time: int) -> None:
+        """A request passed one of the points of the layout."""
+        try:
+            self._spool.write(layout.MARK, layout.encode_mark(request, point, time))
+        except Exception as error:
+            self.failed("recorder.mark", error)
+
+    def step(
+        self,
+        stream: int,
+        index: int,
+        begin: int,
+        codes: Sequence[int],
+        ends: Sequence[int],
+        joined: Sequence[int] = (),
+        left: Sequence[int] = (),
+        scheduled: Sequence[tuple[int, int]] = (),
+        yielded: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """One step of an engine, as `layout.encode_step` describes it. The hot path: packed straight into the spool."""
+        segment = None
+        at = 0
+        try:
+            if begin >= self._clock_due:
+                self._record_clock(begin)
+            counts: Sequence[int] = ()
+            if joined or left or scheduled or yielded:
+                counts = [*joined, *left]
+                for pair in scheduled:
+                    counts += pair
+                for pair in yielded:
+                    counts += pair
+            segments = len(codes)
+            shape = (segments, len(counts))
+            try:
+                length, pack = self._layouts[shape]
+            except KeyError:
+                length, pack = self._new_layout(shape)
+            spool = self._spool
+            free = spool.free  # a fork in between replaces it
+            try:
+                segment = free.pop()
+            except IndexError:
+                segment = spool.fresh(length)
+            else:
+                if segment.used + length > _SEGMENT_BYTES:
+                    segment = spool.replace(segment, length)
+            if segment is None:
+                return
+            at = segment.used
+            pack(
+                segment.map, at + 4, _STEP, stream, index, begin,
+                segments, len(joined), len(left), len(scheduled), len(yielded), *ends, *codes, *counts, length ^ _ECHO,
+            )  # fmt: skip
+            _write_length(segment.map, at, length)
+            segment.used = at + length
+            free.append(segment)
+        except Exception as error:
+            if segment is not None:
+                self._spool.give_up(segment, at)
+            self.failed("recorder.step", error)
+
+    def detail(self, request: int, data: Mapping[str, Any]) -> None:
+        """More on a request, merged into what is known; also after it has finished."""
+        self._blob(layout.DETAIL, request, 0, clock.now(), data)
+
+    def prefix(self, request: int, sequence: int, hashes: Sequence[int], lengths: Sequence[int]) -> None:
+        """The hashed chunks of one sequence's prompt."""
+        try:
+            self._spool.write(layout.PREFIX, layout.encode_prefix(request, sequence, hashes, lengths))
+        except Exception as error:
+            self.failed("recorder.prefix", error)
+
+    def finished(self, request: int, time: int, data: Mapping[str, Any]) -> None:
+        """The last word on a request, but for details that come later."""
+        self._blob(layout.FINISHED, request, 0, time, data)
+
+    def pause(self, kind: int, generation: int, begin: int, end: int, collected: int) -> None:
+        """The whole process stood still."""
+        try:
+            self._spool.write(layout.PAUSE, layout.encode_pause(kind, generation, begin, end, collected))
+        except Exception as error:
+            self.failed("recorder.pause", error)
+
+    def device(self, stream: int, index: int, ns: int) -> None:
+        """What a step took on the device, known later than the step."""
+        try:
+            self._spool.write(layout.DEVICE, layout.encode_device(stream, index, ns))
+        except Exception as error:
+            self.failed("recorder.device", error)
+
+    def trouble(self, data: Mapping[str, Any]) -> None:
+        """Something that makes the recording incomplete."""
+        self._blob(layout.TROUBLE, 0, 0, clock.now(), data)
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """Something of ours failed: told once a place, by the type of the error alone."""
+        if where not in self._troubled:
+            self._troubled.add(where)
+            self.trouble({"where": where, "error": type(error).__name__})
+
+    def off(self) -> None:
+        """Stop recording: every hook sees it and returns."""
+        self.enabled = False
+
+    def at_exit(self) -> None:
+        """Make the count of lost records exact."""
+        self._spool.losses.at_exit()
+
+    def forked(self) -> None:
+        """In a forked child: what is recorded from here on is the child's own."""
+        try:
+            self._troubled.clear()
+            self._spool.forked()
+        except Exception:
+            self.enabled = False
+
+    def _blob(self, kind: int, ident: int, scope: int, time: int, data: Mapping[str, Any]) -> None:
+        try:
+            if time >= self._clock_due:
+                self._record_clock(time)
+            self._spool.write(kind, layout.encode_blob(ident, scope, time, data))
+        except Exception as error:
+            self.failed("recorder.%d" % kind, error)
+
+    def _record_clock(self, time: int) -> None:
+        self._clock_due = time + _CLOCK_EVERY
+        self._spool.write(layout.CLOCK, layout.encode_clock(*clock.pair()))
+
+    def _new_layout(self, shape: tuple[int, int]) -> tuple[int, Callable[..., None]]:
+        if len(self._layouts) > 4096:  # a batch of ever new sizes
+            self._layouts.clear()
+        length, record = layout.step_record(*shape)
+        self._layouts[shape] = length, record.pack_into
+        return self._layouts[shape]
+
+    def _introduction(self) -> list[tuple[int, bytes]]:
+        """All facts again: a forked child's reader does not know what its parent said."""
+        known = dict(self._facts)
+        known[layout.PROCESS, 0] = {**process.facts(), **known.get((layout.PROCESS, 0), {})}
+        now = clock.now()
+        return [(layout.FACTS, layout.encode_blob(key, scope, now, data)) for (scope, key), data in known.items()]
