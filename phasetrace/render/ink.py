@@ -1,4 +1,4 @@
-"""How text reaches a terminal: foreign strings made safe, styles, wrapping, columns, bars. Knows no diagnosis."""
+"""How text reaches a terminal: foreign strings made safe, styles, wrapping, columns, bars."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A diagnosis as JSON, schema `phasetrace.diagnosis/1` (diagnosis.schema.json beside this file).
 
-Seconds, not nanoseconds. Unknown is null, never zero and never left out; NaN and Infinity are unknown too. The
-output is ASCII: nothing in it can be obeyed by a terminal.
+Seconds, not nanoseconds. Unknown is null, never zero and never left out; NaN and Infinity are unknown too.
+The output is ASCII: nothing in it can be obeyed by a terminal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Numbers as people read them. The only place where nanoseconds become anything else.
 
-duration(1_243_000_000) -> "1.24 s"    share(0.951) -> "95 %"    count(1200) -> "1,200"    rate(42.1) -> "42.1 tok/s"
+duration(1_243_000_000) -> "1.24 s"   share(0.951) -> "95 %"
+count(1200) -> "1,200"    rate(42.1) -> "42.1 tok/s"
 """
 
 from __future__ import annotations

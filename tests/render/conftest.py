@@ -15,6 +15,7 @@ from phasetrace.model import (
     ModelFacts,
     Part,
     PartTime,
+    Pause,
     Percentiles,
     Phase,
     PhaseTime,
@@ -87,7 +88,6 @@ def steps() -> Steps:
     took[0] = 100 * MS
     took[50] = 60 * MS
     end = 10 * MS + np.cumsum(took)
-    gc = np.where(np.arange(120) == 50, 50 * MS, 0)
     sampling = np.full(120, MS)
     return Steps(
         process="a" * 16,
@@ -95,7 +95,7 @@ def steps() -> Steps:
         first_index=0,
         begin_ns=end - took,
         end_ns=end,
-        parts={Part.FORWARD: took - gc - sampling, Part.SAMPLING: sampling, Part.GC: gc},
+        parts={Part.FORWARD: took - sampling, Part.SAMPLING: sampling},
         running=np.full(120, 2),
         new_tokens=np.full(120, 2),
     )
@@ -123,6 +123,7 @@ def recording(**changes: object) -> Recording:
     given: dict[str, object] = {
         "requests": (request(),),
         "steps": (steps(),),
+        "pauses": (Pause("a" * 16, "gc", 601 * MS, 651 * MS),),
         "models": {"m": ModelFacts("m", name="demo-model", device="cpu")},
         "processes": (
             Process("a" * 16, 10, 1, engines={"transformers": "5.24.0"}, hook_calls=4800, hook_ns=MS),
