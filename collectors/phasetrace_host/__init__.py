@@ -1,0 +1,37 @@
+"""Pauses of the whole process: Python's garbage collector, which stops every thread while it runs."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from phasetrace_agent.recorder import Recorder
+
+GC = 1
+# Young collections take some 10 us and come by the thousand; no step notices what is shorter than this.
+THRESHOLD_NS = 100_000
+
+_watching = False
+
+
+def instrument(recorder: Recorder) -> None:
+    """Record every collection that takes as long as the threshold."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    now = time.monotonic_ns
+    begin = 0
+
+    def watch(phase: str, info: dict[str, int]) -> None:
+        nonlocal begin
+        if phase == "start":
+            begin = now()
+            return
+        end = now()
+        if end - begin >= THRESHOLD_NS and begin and recorder.enabled:
+            recorder.pause(GC, info["generation"], begin, end, info["collected"])
+
+    gc.callbacks.append(watch)
