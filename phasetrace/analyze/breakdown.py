@@ -1,0 +1,115 @@
+"""The whole analysis: refuse what contradicts itself, attribute, set warm-up aside, then take statistics."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from phasetrace.analyze import checks, metrics, prefix, tokens, warm_up
+from phasetrace.analyze.attribution import PauseClock, phases, whole
+from phasetrace.analyze.step_table import StepTable, merged_pauses, step_table
+from phasetrace.model import (
+    Breakdown,
+    Part,
+    PartTime,
+    Phase,
+    PhaseTime,
+    Recording,
+    Request,
+    RequestBreakdown,
+    RequestStatus,
+)
+
+
+def breakdown(recording: Recording) -> Breakdown:
+    """Where the time of a recording's requests went."""
+    table = step_table(recording)
+    refused, contradictions = checks.refused(recording, table)
+    sound = [request for n, request in enumerate(recording.requests) if n not in refused]
+    sound.sort(key=lambda request: (request.arrival_ns, request.id))
+    finished = [request for request in sound if request.status is RequestStatus.OK]
+    repeated = prefix.repeated_prompt_tokens(finished)
+    clocks = {
+        process: PauseClock(*merged_pauses(recording.pauses, process))
+        for process in {request.process for request in finished}
+    }
+    requests = [_request(r, table, clocks[r.process], repeated.get(r.id)) for r in finished]
+    warm, diagnosed = _tell_apart(requests, table)
+    return Breakdown(
+        recording=recording,
+        requests=tuple(diagnosed),
+        warm_up=tuple(warm),
+        failed=tuple(request for request in sound if request.status is not RequestStatus.OK),
+        phases=_summed(diagnosed),
+        metrics=metrics.percentiles(diagnosed, table),
+        throughput_tok_s=metrics.throughput_tok_s(diagnosed),
+        defects=contradictions + checks.beside(recording, table),
+        unsplit=_unsplit(diagnosed),
+    )
+
+
+def _request(request: Request, table: StepTable, clock: PauseClock, repeated: int | None) -> RequestBreakdown:
+    assert request.finished_ns is not None
+    e2e = request.finished_ns - request.arrival_ns
+    ttft = None if request.first_token_ns is None else request.first_token_ns - request.arrival_ns
+    longest = request.longest_output
+    return RequestBreakdown(
+        request=request,
+        phases=phases(request, table, clock),
+        e2e_ns=e2e,
+        ttft_ns=ttft,
+        tpot_ns=None if ttft is None or not longest or longest < 2 else (e2e - ttft) / (longest - 1),
+        new_prompt_tokens=tokens.new_prompt_tokens(request),
+        repeated_prompt_tokens=repeated,
+        padded_decode_tokens=tokens.padded_decode_tokens(request),
+    )
+
+
+def _tell_apart(
+    requests: Sequence[RequestBreakdown], table: StepTable
+) -> tuple[list[RequestBreakdown], list[RequestBreakdown]]:
+    """Warm-up and the rest; where nothing else would remain, nothing is set aside."""
+    groups: dict[tuple[str, str | None], list[RequestBreakdown]] = defaultdict(list)
+    for request in requests:
+        groups[request.request.process, request.request.model].append(request)
+    set_aside: dict[str, RequestBreakdown] = {}
+    for group in groups.values():
+        excess = warm_up.excess_ns(group, table)
+        cold = [r for r, ns in zip(group, excess, strict=True) if warm_up.is_warm_up(r, ns)]
+        if len(cold) < len(group):
+            set_aside |= {r.request.id: replace(r, warm_up=True) for r in cold}
+    rest = [r for r in requests if r.request.id not in set_aside]
+    return list(set_aside.values()), rest
+
+
+def _summed(requests: Iterable[RequestBreakdown]) -> tuple[PhaseTime, ...]:
+    """Sums over requests. Where only some could split a phase, the time of the whole ones is in `other`."""
+    total: dict[Phase, int] = defaultdict(int)
+    parts: dict[Phase, dict[Part, int]] = defaultdict(lambda: defaultdict(int))
+    whole_ns: dict[Phase, int] = defaultdict(int)
+    for request in requests:
+        for time in request.phases:
+            total[time.phase] += time.ns
+            for part in time.parts:
+                parts[time.phase][part.part] += part.ns
+            if not time.parts:
+                whole_ns[time.phase] += time.ns
+    for phase, split in parts.items():
+        if whole_ns[phase]:
+            split[Part.OTHER] += whole_ns[phase]
+    return tuple(
+        PhaseTime(
+            phase, total[phase], tuple(PartTime(p, parts[phase][p]) for p in Part if parts[phase].get(p))
+        )
+        for phase in Phase
+        if phase in total
+    )
+
+
+def _unsplit(requests: Iterable[RequestBreakdown]) -> tuple[str, ...]:
+    found: dict[str, int] = defaultdict(int)
+    for request in requests:
+        for sentence in whole(request.request, request.phases):
+            found[sentence] += 1
+    return tuple(f"{sentence} ({count:,} requests)" for sentence, count in found.items())

@@ -1,0 +1,116 @@
+"""Contradictions in the data. A request that contradicts itself is named and kept out of all statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from phasetrace.analyze.step_table import StepTable
+from phasetrace.model import Defect, Recording, Request, RequestStatus
+
+MARKS = ("arrival_ns", "received_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "finished_ns")
+FASTEST_TOKEN_NS = (
+    1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
+)
+MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
+
+
+def refused(recording: Recording, table: StepTable) -> tuple[frozenset[int], tuple[Defect, ...]]:
+    """Positions of the requests that contradict themselves, and the contradictions in words."""
+    bad: set[int] = set()
+    sentences: list[str] = []
+    copies = Counter(request.id for request in recording.requests)
+    seen: set[str] = set()
+    for position, request in enumerate(recording.requests):
+        faults = list(_faults(request, table))
+        if copies[request.id] > 1:
+            if request.id in seen:
+                faults.append(f"is in the trace {copies[request.id]} times; counted once")
+            seen.add(request.id)
+        if faults:
+            bad.add(position)
+            sentences += [f"request {request.id} {fault}" for fault in faults]
+    return frozenset(bad), tuple(Defect(sentence) for sentence in _shortened(sentences))
+
+
+def beside(recording: Recording, table: StepTable) -> tuple[Defect, ...]:
+    """What is missing without contradicting anything: lost records and steps."""
+    found = list(recording.defects)
+    lost = sum(process.lost_records for process in recording.processes)
+    if lost:
+        found.append(
+            Defect(f"{lost:,} records were lost while recording: times of the steps they held are in `other`")
+        )
+    missing = sum(_missing_steps(request, table) for request in recording.requests)
+    if missing:
+        found.append(Defect(f"{missing:,} steps are missing between recorded ones: their time is in `other`"))
+    return tuple(found)
+
+
+def _faults(request: Request, table: StepTable) -> Iterator[str]:
+    known = [(mark, getattr(request, mark)) for mark in MARKS if getattr(request, mark) is not None]
+    for (earlier, before), (later, after) in zip(known, known[1:], strict=False):
+        if after < before:
+            yield (
+                f"contradicts itself: {_spoken(later)} is {(before - after) / 1e9:.3f} s before"
+                f" {_spoken(earlier)} (negative duration); record it again with one clock"
+            )
+    if request.status is not RequestStatus.OK:
+        return
+    if request.finished_ns is None:
+        yield "has no end: the span that closes it is missing"
+        return
+    if request.finished_ns == request.arrival_ns:
+        yield "took no time at all: impossible"
+    yield from _impossible_counts(request)
+    yield from _open_phases(request, table)
+
+
+def _impossible_counts(request: Request) -> Iterator[str]:
+    for sequence in request.sequences:
+        for name in ("prompt_tokens", "padding_tokens", "output_tokens"):
+            count = getattr(sequence, name)
+            if count is not None and count < 0:
+                yield f"counts {count} {name.replace('_', ' ')}: impossible"
+    longest, first, last = request.longest_output, request.first_token_ns, request.last_token_ns
+    if longest is not None and longest > 1 and first is not None and last is not None:
+        each = (last - first) / (longest - 1)
+        if each < FASTEST_TOKEN_NS and not request.yields:
+            yield f"wrote {longest:,} tokens in {(last - first) / 1e6:.3f} ms: an impossible rate"
+    prompt = request.prompt_tokens
+    if request.cached_tokens is not None and prompt is not None and request.cached_tokens > prompt:
+        yield f"has {request.cached_tokens:,} cached tokens in a prompt of {prompt:,}: impossible"
+
+
+def _open_phases(request: Request, table: StepTable) -> Iterator[str]:
+    rows = table.rows(request)
+    if rows is None:
+        return
+    begins, ends = table.begin_ns[rows.begin : rows.end], table.end_ns[rows.begin : rows.end]
+    if (ends < begins).any() or (begins[1:] < ends[:-1]).any():
+        yield "does not close: its steps overlap or run backwards"
+    elif (table.parts[rows.begin : rows.end].sum(axis=1) != ends - begins).any():
+        yield "does not close: the parts of its steps do not add up to the steps"
+    index = table.index[rows.begin : rows.end]
+    if (index[1:] == index[:-1]).any():
+        yield "has a step twice"
+
+
+def _missing_steps(request: Request, table: StepTable) -> int:
+    rows = table.rows(request)
+    if rows is None or request.first_step is None or request.last_step is None:
+        return 0
+    return max(0, request.last_step - request.first_step + 1 - len(rows))
+
+
+def _shortened(sentences: list[str]) -> list[str]:
+    if len(sentences) <= MOST_NAMED:
+        return sentences
+    return [
+        *sentences[:MOST_NAMED],
+        f"and {len(sentences) - MOST_NAMED:,} more requests that contradict themselves",
+    ]
+
+
+def _spoken(mark: str) -> str:
+    return mark.removesuffix("_ns").replace("_", " ")

@@ -1,0 +1,173 @@
+"""All steps of a recording in one table with running sums: two subtractions split any stretch of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from phasetrace.model import Ints, Part, Pause, Recording, Request, Steps
+
+# The order in which a step's parts run, as far as engines agree on one. A step's columns hold totals, not
+# places, so this order says which part a pause fell into and what a boundary in the middle of a step cuts
+# off.
+PART_ORDER = (
+    Part.SCHEDULE,
+    Part.STREAM,  # transformers 5.x calls the streamer after the criteria, which end a step
+    Part.SETUP,
+    Part.ENCODE,
+    Part.PREPARE,
+    Part.DRAFT,
+    Part.FORWARD,
+    Part.UPDATE,
+    Part.LOGITS,
+    Part.SAMPLING,
+    Part.CRITERIA,
+    Part.OUTPUT,
+    Part.OTHER,
+    Part.GC,
+)
+GC_COLUMN = PART_ORDER.index(Part.GC)
+OTHER_COLUMN = PART_ORDER.index(Part.OTHER)
+UNKNOWN = -1  # in the columns of counts
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A run of rows of the table, half open."""
+
+    begin: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class StepTable:
+    """Every step, ordered by process, stream and index. Column p of `parts` is PART_ORDER[p]."""
+
+    index: Ints
+    begin_ns: Ints
+    end_ns: Ints
+    parts: Ints
+    sums: Ints  # sums[i] is the sum of parts[:i]
+    running: Ints
+    computed_tokens: Ints
+    device_ns: Ints
+    streams: Mapping[tuple[str, int], Rows]
+
+    def rows(self, request: Request) -> Rows | None:
+        """The rows that the request took part in, or None where its steps were not recorded."""
+        if request.stream is None or request.first_step is None or request.last_step is None:
+            return None
+        stream = self.streams.get((request.process, request.stream))
+        if stream is None:
+            return None
+        index = self.index[stream.begin : stream.end]
+        begin = int(index.searchsorted(request.first_step))
+        end = int(index.searchsorted(request.last_step, side="right"))
+        return Rows(stream.begin + begin, stream.begin + end) if end > begin else None
+
+    def after_prefill(self, rows: Rows, first_token_ns: int) -> Rows:
+        """Those of `rows` that come after the step which gave the first token."""
+        passed = int(self.end_ns[rows.begin : rows.end].searchsorted(first_token_ns, side="right"))
+        return Rows(rows.begin + passed, rows.end)
+
+    def part(self, rows: Rows, part: Part) -> int:
+        """Time of a part over `rows`."""
+        column = PART_ORDER.index(part)
+        return int(self.sums[rows.end, column] - self.sums[rows.begin, column])
+
+
+def step_table(recording: Recording) -> StepTable:
+    """Lay all steps end to end, and take the garbage collector's time out of the parts it stopped."""
+    chunks = sorted(recording.steps, key=lambda s: (s.process, s.stream, s.first_index))
+    count = sum(len(chunk) for chunk in chunks)
+    parts = np.zeros((count, len(PART_ORDER)), np.int64)
+    streams: dict[tuple[str, int], Rows] = {}
+    row = 0
+    for chunk in chunks:
+        end = row + len(chunk)
+        for part, column in chunk.parts.items():
+            parts[row:end, PART_ORDER.index(part)] = column
+        key = (chunk.process, chunk.stream)
+        streams[key] = Rows(streams[key].begin if key in streams else row, end)
+        row = end
+    begin_ns = _joined([chunk.begin_ns for chunk in chunks])
+    end_ns = _joined([chunk.end_ns for chunk in chunks])
+    _carve_pauses(parts, begin_ns, end_ns, streams, recording.pauses)
+    sums = np.zeros((count + 1, len(PART_ORDER)), np.int64)
+    np.cumsum(parts, axis=0, out=sums[1:])
+    return StepTable(
+        index=_joined([np.arange(c.first_index, c.first_index + len(c)) for c in chunks]),
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        parts=parts,
+        sums=sums,
+        running=_counts(chunks, "running"),
+        computed_tokens=_counts(chunks, "computed_tokens"),
+        device_ns=_counts(chunks, "device_ns"),
+        streams=streams,
+    )
+
+
+def merged_pauses(pauses: Iterable[Pause], process: str) -> tuple[Ints, Ints]:
+    """Begins and ends of a process's pauses, in order, those that overlap made one."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for pause in sorted((p for p in pauses if p.process == process), key=lambda p: p.begin_ns):
+        if ends and pause.begin_ns <= ends[-1]:
+            ends[-1] = max(ends[-1], pause.end_ns)
+        elif pause.end_ns > pause.begin_ns:
+            begins.append(pause.begin_ns)
+            ends.append(pause.end_ns)
+    return np.array(begins, np.int64), np.array(ends, np.int64)
+
+
+def _carve_pauses(
+    parts: Ints,
+    begin_ns: Ints,
+    end_ns: Ints,
+    streams: Mapping[tuple[str, int], Rows],
+    pauses: tuple[Pause, ...],
+) -> None:
+    if not pauses:
+        return
+    by_process = {process: merged_pauses(pauses, process) for process in {p.process for p in pauses}}
+    for (process, _), rows in streams.items():
+        if process not in by_process:
+            continue
+        begins, ends = by_process[process]
+        step_begin, step_end = begin_ns[rows.begin : rows.end], end_ns[rows.begin : rows.end]
+        first = int(ends.searchsorted(step_begin[0], side="right"))
+        last = int(begins.searchsorted(step_end[-1]))
+        for begin, end in zip(begins[first:last], ends[first:last], strict=True):
+            hit = slice(
+                rows.begin + int(step_end.searchsorted(begin, side="right")),
+                rows.begin + int(step_begin.searchsorted(end)),
+            )
+            _carve(parts[hit], begin - begin_ns[hit], end - begin_ns[hit])
+
+
+def _carve(parts: Ints, begin: Ints, end: Ints) -> None:
+    """Move what lies in [begin, end), counted from each step's begin, to the column of the GC."""
+    bounds = np.cumsum(parts[:, :GC_COLUMN], axis=1)
+    before = parts[:, GC_COLUMN]  # earlier pauses of the step have shortened the parts in front
+    begin, end = (begin - before)[:, None], (end - before)[:, None]
+    taken = np.clip(np.minimum(end, bounds) - np.maximum(begin, bounds - parts[:, :GC_COLUMN]), 0, None)
+    parts[:, :GC_COLUMN] -= taken
+    parts[:, GC_COLUMN] += taken.sum(axis=1)
+
+
+def _joined(columns: list[Ints]) -> Ints:
+    return np.concatenate(columns) if columns else np.zeros(0, np.int64)
+
+
+def _counts(chunks: list[Steps], name: str) -> Ints:
+    columns: list[Ints] = []
+    for chunk in chunks:
+        column: Ints | None = getattr(chunk, name)
+        columns.append(np.full(len(chunk), UNKNOWN, np.int64) if column is None else column)
+    return _joined(columns)

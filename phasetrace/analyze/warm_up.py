@@ -1,0 +1,75 @@
+"""Tells warm-up apart: requests that paid for compilation, autotuning, lazy loading or a first allocation.
+
+Judged by time per new token against the requests that follow, so that a request whose prompt was computed in
+full is not called warm-up because later ones found their prefix in a cache.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from phasetrace.analyze.step_table import StepTable
+from phasetrace.model import Phase, RequestBreakdown
+
+SLOWER = 2.0  # times what the later requests lead one to expect; below, noise of a shared machine reaches it
+LEAST_EXCESS_NS = 20_000_000  # less than a person or a p99 notices is not worth setting a request aside
+SHARE = 0.25  # of a request's time: with less one-off work in it, it still tells of the others
+FEWEST_LATER = 2  # one later request is no reference: either of the two may be the odd one
+MOST_LEADING = 4  # of a model's first requests: compilation repeats for a few new shapes, then stops
+FIRST_STEPS = 4  # decode graphs are compiled or captured in the first steps that have their shape
+STEP_FACTOR = 10.0  # a first step this many times the median step is one-off work, not a longer context
+FEWEST_STEPS = 8  # fewer give no median
+
+
+def excess_ns(requests: Sequence[RequestBreakdown], table: StepTable) -> list[int]:
+    """The time that each request of one model, in order of arrival, spent on one-off work; 0 where none."""
+    found = [_in_own_steps(request, table) for request in requests]
+    for position in range(min(MOST_LEADING, len(requests) - FEWEST_LATER)):
+        late = _before_first_token(requests[position], requests[position + 1 :])
+        if late == 0:
+            break
+        found[position] += late
+    return found
+
+
+def is_warm_up(request: RequestBreakdown, excess: int) -> bool:
+    """Whether so much of the request was one-off work that its times say nothing about the others."""
+    return excess >= LEAST_EXCESS_NS and excess >= SHARE * request.e2e_ns
+
+
+def _before_first_token(request: RequestBreakdown, later: Sequence[RequestBreakdown]) -> int:
+    expected = _expected_prefill(request, later)
+    prefill = request.phase_ns(Phase.PREFILL)
+    if expected is None or prefill < SLOWER * expected or prefill - expected < LEAST_EXCESS_NS:
+        return 0
+    return prefill - int(expected)
+
+
+def _expected_prefill(request: RequestBreakdown, later: Sequence[RequestBreakdown]) -> float | None:
+    """What the later requests' prefill would have taken for as many new tokens."""
+    times = [r.phase_ns(Phase.PREFILL) for r in later if r.phase_ns(Phase.PREFILL)]
+    if len(times) < FEWEST_LATER:
+        return None
+    typical = statistics.median(times)
+    tokens = [r.new_prompt_tokens for r in later if r.new_prompt_tokens]
+    if not request.new_prompt_tokens or not tokens:
+        return typical
+    # More tokens take longer in proportion; fewer may still take as long, since every prefill reads the
+    # weights once.
+    return typical * max(1.0, request.new_prompt_tokens / statistics.median(tokens))
+
+
+def _in_own_steps(request: RequestBreakdown, table: StepTable) -> int:
+    """Time of the first decode steps beyond the request's own median step."""
+    rows, first_token = table.rows(request.request), request.request.first_token_ns
+    if rows is None or first_token is None:
+        return 0
+    decode = table.after_prefill(rows, first_token)
+    if len(decode) < FEWEST_STEPS:
+        return 0
+    times = table.end_ns[decode.begin : decode.end] - table.begin_ns[decode.begin : decode.end]
+    ordered = sorted(times.tolist())
+    median = ordered[len(ordered) // 2]
+    over = [int(time) - median for time in times[:FIRST_STEPS] if time > STEP_FACTOR * median]
+    return sum(over) if sum(over) >= LEAST_EXCESS_NS else 0

@@ -1,0 +1,58 @@
+"""What contradicts itself is refused and named."""
+
+from dataclasses import replace
+
+import pytest
+
+from phasetrace.analyze import breakdown
+from phasetrace.model import RequestStatus
+from tests import builders
+from tests.builders import EPOCH, MS
+
+GOOD = builders.request("good", steps=builders.steps(4))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"first_token_ns": EPOCH - 48_000 * MS}, "negative"),
+        ({"last_token_ns": EPOCH + 1}, "before"),
+        ({"finished_ns": None}, "missing"),
+        ({"cached_tokens": 99}, "impossible"),
+        ({"sequences": (builders.Row(prompt_tokens=-1, output_tokens=4),)}, "impossible"),
+        ({"sequences": (builders.Row(prompt_tokens=1, output_tokens=10_000_000),)}, "impossible rate"),
+    ],
+)
+def test_a_contradiction_is_refused(change: dict[str, object], words: str) -> None:
+    bad = replace(GOOD, id="bad", **change)  # type: ignore[arg-type]
+    result = breakdown(builders.recording(GOOD, bad, steps=[builders.steps(4)]))
+    assert [r.request.id for r in result.requests] == ["good"]
+    assert any("bad" in d.defect and words in d.defect for d in result.defects)
+
+
+def test_a_duplicate_counts_once() -> None:
+    result = breakdown(builders.recording(GOOD, GOOD, steps=[builders.steps(4)]))
+    assert len(result.requests) == 1
+    assert "2 times" in result.defects[0].defect
+
+
+def test_steps_that_do_not_add_up_are_refused() -> None:
+    steps = builders.steps(4)
+    parts = {part: column // 2 for part, column in steps.parts.items()}
+    result = breakdown(builders.recording(GOOD, steps=[replace(steps, parts=parts)]))
+    assert not result.requests
+    assert "does not close" in result.defects[0].defect
+
+
+def test_failed_and_cut_off_requests_are_kept_out_without_a_defect() -> None:
+    cut = replace(GOOD, id="cut", status=RequestStatus.CUT_OFF, finished_ns=None)
+    result = breakdown(builders.recording(GOOD, cut, steps=[builders.steps(4)]))
+    assert [r.id for r in result.failed] == ["cut"]
+    assert not result.defects
+
+
+def test_many_defects_are_counted() -> None:
+    bad = [replace(GOOD, id=f"bad{n}", finished_ns=None) for n in range(9)]
+    result = breakdown(builders.recording(GOOD, *bad, steps=[builders.steps(4)]))
+    assert len(result.defects) == 6
+    assert "4 more" in result.defects[-1].defect

@@ -1,0 +1,55 @@
+"""Percentiles and throughput mean what the field means by them."""
+
+import pytest
+
+from phasetrace.analyze import breakdown
+from phasetrace.model import StepCount
+from tests import builders
+from tests.builders import EPOCH, MS
+
+
+def test_one_request() -> None:
+    steps = builders.steps(11, ms=[50, *[10] * 10])
+    result = breakdown(builders.recording(builders.request(steps=steps), steps=[steps]))
+    assert result.metrics["ttft_ns"].p50 == 50 * MS
+    assert result.metrics["tpot_ns"].p50 == 10 * MS
+    assert result.metrics["itl_ns"].p99 == 10 * MS
+    assert result.throughput_tok_s == pytest.approx(11 / 0.150)
+
+
+def test_steps_that_yield_several_tokens_share_their_time() -> None:
+    steps = builders.steps(3, ms=[50, 30, 40])
+    request = builders.request(steps=steps, output=8, yields=(StepCount(1, 3), StepCount(2, 4)))
+    result = breakdown(builders.recording(request, steps=[steps]))
+    assert result.metrics["itl_ns"].p50 == 10 * MS
+    assert result.metrics["itl_ns"].p99 == 10 * MS
+
+
+def test_a_step_without_a_token_makes_the_next_gap_longer() -> None:
+    steps = builders.steps(4, ms=10)
+    request = builders.request(steps=steps, output=3, yields=(StepCount(2, 0),))
+    result = breakdown(builders.recording(request, steps=[steps]))
+    assert result.metrics["itl_ns"].p99 == 20 * MS
+
+
+def test_a_gap_weighs_as_many_tokens_as_came_after_it() -> None:
+    """Nine sequences in 10 ms steps and one in a 100 ms step: the median is 10 ms."""
+    wide = builders.steps(2, ms=10, rows=9, stream=1)
+    slow = builders.steps(2, ms=100, stream=2)
+    result = breakdown(
+        builders.recording(
+            builders.request("wide", steps=wide, rows=9),
+            builders.request("slow", steps=slow),
+            steps=[wide, slow],
+        )
+    )
+    assert result.metrics["itl_ns"].p50 == 10 * MS
+    assert result.metrics["itl_ns"].p99 == 100 * MS
+
+
+def test_throughput_leaves_idle_time_out() -> None:
+    early = builders.steps(10, ms=10, stream=1)
+    late = builders.steps(10, ms=10, stream=2, begin=EPOCH + 60_000 * MS)
+    requests = [builders.request("early", steps=early), builders.request("late", steps=late)]
+    result = breakdown(builders.recording(*requests, steps=[early, late]))
+    assert result.throughput_tok_s == pytest.approx(100)
