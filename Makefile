@@ -29,6 +29,11 @@ test: check engines
 quick: .venv/installed
 	.venv/bin/python -m pytest -m "not slow"
 
+## record-golden: write the golden texts of the tests anew; look at the difference before committing it
+.PHONY: record-golden
+record-golden: .venv/installed
+	.venv/bin/python -m pytest --record-golden -q tests/render
+
 ## check: formatting, lint, types and the arrows between the rooms
 .PHONY: check
 check: .venv/installed

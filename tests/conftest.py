@@ -33,6 +33,13 @@ def engine_missing(what: str) -> NoReturn:
     pytest.skip(reason)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make record-golden` runs the tests with this option."""
+    parser.addoption(
+        "--record-golden", action="store_true", help="write golden files anew instead of comparing"
+    )
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the repository."""

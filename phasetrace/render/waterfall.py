@@ -40,10 +40,10 @@ def unfinished(
     """A request that failed or was cut off: its time has no phases, but much is known."""
     ink = Ink(width, color, ascii)
     steps = timeline(r, recording)
-    came = len(steps.token_ns) if steps else 0
-    last = steps.end_ns[-1] - r.arrival_ns if steps and came else None
-    told = f"{units.counted(came, 'step')} of output recorded" if steps else "no step recorded"
-    told += f", the last {units.duration(int(last))} after arrival" if last is not None else ""
+    came = steps.token_ns.tolist() if steps is not None and r.first_token_ns is not None else []
+    told = f"{units.counted(len(came), 'step')} gave tokens"
+    if len(came):
+        told += f", the last {units.duration(int(came[-1]) - r.arrival_ns)} after arrival"
     blocks = [[*_title(r, recording, ink), *ink.wrap(told)], _stalls(r, steps, ink), _sequences(r, ink)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -161,7 +161,7 @@ def _gaps(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> list[str
         heights.append(float(steps.gaps[first : max(last, first + 1)].max()))
     line = ink.sparkline(heights)
     typical, longest = float(np.median(steps.gaps)), int(steps.gaps.max())
-    said = f"ITL: median {units.duration(typical)}, longest {units.duration(longest)}"
+    said = f"median {units.duration(typical)}, longest {units.duration(longest)}"
     return [
         f"    {'ITL':<{LABEL - 4}}" + ink.phase(Phase.DECODE, line.rstrip()),
         ink.dim(" " * LABEL + ink.say(said)),

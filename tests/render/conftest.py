@@ -1,7 +1,9 @@
 """Diagnoses made by hand, as the rooms before render would give them."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -46,6 +48,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def made() -> ModuleType:
+    """This module: what it makes."""
+    return sys.modules[__name__]
 
 
 def phase(which: Phase, ms: float, **parts: float) -> PhaseTime:

@@ -1,0 +1,123 @@
+"""Golden texts at 80 columns, and what no text may ever hold."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from phasetrace.model import (
+    Breakdown,
+    Diagnosis,
+    Finding,
+    Goal,
+    ModelFacts,
+    NotEnoughData,
+    Process,
+    Recording,
+)
+from phasetrace.render import markdown, text
+from phasetrace.render.ink import cells
+
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\r\n\u202e<script>|`"
+
+
+def test_a_diagnosis(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    golden("diagnosis.txt", text.diagnosis(made.diagnosis()))
+
+
+def test_in_ascii(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    said = text.diagnosis(made.diagnosis(), ascii=True)
+    assert said.isascii()
+    golden("diagnosis.ascii.txt", said)
+
+
+def test_colour_adds_nothing_but_colour(made: ModuleType) -> None:
+    plain, colored = text.diagnosis(made.diagnosis()), text.diagnosis(made.diagnosis(), color=True)
+    bar = re.compile("[" + "".join("░▒▓█×≡·○") + "]")
+    assert bar.sub("#", SGR.sub("", colored)) == bar.sub("#", plain)
+
+
+def test_a_healthy_run(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    verdict = "Nothing to win 15 % with; decode runs at 94 % of what the device can do."
+    well = replace(made.diagnosis(), cause="healthy", verdict=verdict, slo={"ttft_s": 0.5, "tpot_s": 0.05})
+    golden("healthy.txt", text.diagnosis(well))
+
+
+def test_a_trace_of_others_with_little_in_it(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    rules = (NotEnoughData("launch-bound", "record with phasetrace run: this needs step times"),)
+    little = Diagnosis(
+        cause="unknown",
+        verdict="The trace holds requests without a single token time.",
+        goal=Goal.E2E,
+        breakdown=made.breakdown(
+            recording=Recording(source="jaeger"), metrics={}, throughput_tok_s=None, unsplit=(), defects=()
+        ),
+        findings=(),
+        not_enough=rules,
+    )
+    golden("unknown.txt", text.diagnosis(little))
+
+
+def test_nothing_diagnosed(made: ModuleType) -> None:
+    empty = replace(made.diagnosis(), breakdown=Breakdown(Recording(), ()), findings=())
+    assert "0 requests" in text.diagnosis(empty)
+
+
+def test_the_summary_of_a_run(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    golden("run_summary.txt", text.run_summary(made.diagnosis(), "my trace.json"))
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("ascii_", [False, True])
+def test_lines_keep_to_the_width_and_end_without_spaces(made: ModuleType, width: int, ascii_: bool) -> None:
+    lines = text.diagnosis(made.diagnosis(), width, ascii=ascii_).splitlines()
+    assert all(line == line.rstrip() for line in lines)
+    if width >= 80:
+        assert max(map(cells, lines)) <= width
+
+
+def test_code_to_change_stands_there_as_it_is(made: ModuleType) -> None:
+    command = "model.generate(**inputs, max_new_tokens=40)" + "  # why" * 20
+    said = text.diagnosis(made.diagnosis(findings=(made.finding(commands=(command,)),)))
+    assert f"    {command}\n" in said
+
+
+@pytest.mark.parametrize("render", [text.diagnosis, markdown.diagnosis])
+def test_strings_of_a_trace_are_shown_and_never_obeyed(
+    made: ModuleType, render: Callable[[Diagnosis], str]
+) -> None:
+    said = render(hostile(made))
+    assert not re.search(r"[^\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said)
+    assert r"\x1b]0;owned\x07" in said.replace("\\\\", "\\").replace("\\]", "]")
+
+
+def test_markup_survives_as_text(made: ModuleType) -> None:
+    assert "[bold red]x[/]" in text.diagnosis(hostile(made), color=True)
+
+
+def test_markdown(made: ModuleType, golden: Callable[[str, str], None]) -> None:
+    golden("diagnosis.md", markdown.diagnosis(made.diagnosis()))
+
+
+def test_markdown_leaves_no_html_and_no_broken_table(made: ModuleType) -> None:
+    said = markdown.diagnosis(hostile(made))
+    prose = re.sub(r"(`{3,}).*?\n\1", "", said, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<script", prose)
+    assert markdown.code("a```b").startswith("````\n")
+
+
+def hostile(made: ModuleType) -> Diagnosis:
+    """Every string that can come from outside tries to be more than a string."""
+    process = Process("a" * 16, 1, 1, {HOSTILE: HOSTILE}, refused={HOSTILE: HOSTILE}, troubles=(HOSTILE,))
+    process = replace(process, executable=None, engines={"transformers": HOSTILE})
+    recording = made.recording(
+        models={"m": ModelFacts("m", name=HOSTILE, device=HOSTILE)}, processes=(process,)
+    )
+    finding: Finding = made.finding(
+        evidence=(HOSTILE,), recommendation=HOSTILE, commands=(HOSTILE,), tradeoff=HOSTILE
+    )
+    breakdown = made.breakdown(recording=recording, unsplit=(HOSTILE,))
+    return replace(made.diagnosis(), verdict=HOSTILE, breakdown=breakdown, findings=(finding, finding))
