@@ -146,6 +146,7 @@ class Request:
     yields: tuple[StepCount, ...] = ()
     preemptions: tuple[Interval, ...] = ()
     prefixes: tuple[tuple[PrefixChunk, ...], ...] = ()  # one tuple a sequence, where hashed
+    external_id: str | None = None  # the engine's own id of it
     derived: frozenset[str] = frozenset()  # names of the fields above that were derived, not observed
 
     @property

@@ -1,4 +1,4 @@
-"""Builders of recordings and spools that name only what a test is about; everything else is plain and constant."""
+"""Builders of recordings and spools that name only what a test is about; the rest is plain and constant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from phasetrace_agent import layout
 
 from phasetrace.model import (
     ModelFacts,
@@ -20,6 +19,7 @@ from phasetrace.model import (
     Steps,
 )
 from phasetrace.model import Sequence as Row
+from phasetrace_agent import layout
 
 EPOCH = 1_700_000_000_000_000_000  # the wall clock at monotonic 0 of the fake clock
 MS = 1_000_000

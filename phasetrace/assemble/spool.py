@@ -1,7 +1,7 @@
 """Reads the committed records of one spool segment.
 
-The application writes a record's length word last, so a record without it is not there yet. While a process still
-writes, the newest record of a segment is left for the next read: its successor is the proof that it is complete.
+The application writes a record's length word last, so a record without it is not there yet. While a process
+still writes, the newest record of a segment is left for the next read: its successor proves it complete.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from phasetrace_agent import layout
-
 from phasetrace.errors import TraceFormatError
+from phasetrace_agent import layout
 
 Record = tuple[int, bytes]  # kind, payload (zero padding at its end may be left)
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from phasetrace_agent import layout
-from tests.builders import PROCESS, frame, segment
 
 from phasetrace.assemble.spool import read_segment
 from phasetrace.errors import TraceFormatError
+from phasetrace_agent import layout
+from tests.builders import PROCESS, frame, segment
 
 MARKS = [(layout.MARK, layout.encode_mark(n, layout.SCHEDULED, n)) for n in range(3)]
 

@@ -1,0 +1,88 @@
+"""Puts a recording together while the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from phasetrace.assemble.process_state import ProcessState
+from phasetrace.assemble.spool import Record, SegmentInfo
+from phasetrace.assemble.wall_clock import WallClock
+from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Steps
+
+
+class Assembler:
+    """Records in, partial recordings out; what was given out is forgotten, so a long run fills no memory.
+
+    A partial recording holds the requests that ended since the last one with all their steps, and repeats the
+    facts that changed; of facts the latest word counts.
+    """
+
+    def __init__(self) -> None:
+        self._wall = WallClock()
+        self._processes: dict[str, ProcessState] = {}
+        self._begin: int | None = None
+        self._end: int | None = None
+
+    def feed(self, info: SegmentInfo, records: Iterable[Record]) -> None:
+        """Take in what one read of a segment gave."""
+        self._wall.pair(info.monotonic_ns, info.wall_ns)
+        state = self._processes.get(info.process)
+        if state is None:
+            state = self._processes[info.process] = ProcessState(info, self._wall)
+        state.facts.segment(info)
+        state.feed(records)
+
+    def lost(self, key: str, records: int) -> None:
+        """Count records that a process could not write at all."""
+        if key not in self._processes:
+            info = SegmentInfo(key, pid=0, parent_pid=0, number=0, execs=0, monotonic_ns=0, wall_ns=0)
+            self._processes[key] = ProcessState(info, self._wall)
+        self._processes[key].facts.lost(records)
+
+    def process_ended(self, key: str) -> None:
+        """No more records will come of this process: its live requests were cut off."""
+        if key in self._processes:
+            self._processes[key].end()
+
+    def holds_back(self, key: str) -> bool:
+        """Whether something of this process was taken in and not given out: its segments would be needed."""
+        return key in self._processes and self._processes[key].holds_back
+
+    def take(self) -> Recording:
+        """What was completed since the last take."""
+        requests: list[Request] = []
+        steps: list[Steps] = []
+        pauses: list[Pause] = []
+        models: dict[str, ModelFacts] = {}
+        processes: list[Process] = []
+        for state in self._processes.values():
+            ended, cut = state.take()
+            requests += ended
+            steps += cut
+            pauses += state.pauses()
+            if (process := state.process()) is not None:
+                processes.append(process)
+                models |= state.models()
+        self._widen(processes)
+        return Recording(
+            requests=tuple(requests),
+            steps=tuple(steps),
+            pauses=tuple(pauses),
+            models=models,
+            processes=tuple(processes),
+            begin_ns=self._begin,
+            end_ns=self._end,
+        )
+
+    def close(self) -> Recording:
+        """The rest: nothing more will come, so requests without an end were cut off."""
+        for state in self._processes.values():
+            state.end()
+        return self.take()
+
+    def _widen(self, processes: Iterable[Process]) -> None:
+        """Let the run reach over all of its processes."""
+        begins = [t for t in (self._begin, *(p.begin_ns for p in processes)) if t is not None]
+        ends = [t for t in (self._end, *(p.end_ns for p in processes)) if t is not None]
+        self._begin = min(begins, default=None)
+        self._end = max(ends, default=None)

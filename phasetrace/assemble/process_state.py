@@ -1,0 +1,249 @@
+"""What is known so far of one process: its facts, its live requests, its streams."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from phasetrace.assemble.facts import ProcessFacts
+from phasetrace.assemble.request_builder import build_request
+from phasetrace.assemble.request_state import RequestState
+from phasetrace.assemble.spool import Record, SegmentInfo
+from phasetrace.assemble.stream import CHUNK, Stream
+from phasetrace.assemble.wall_clock import WallClock
+from phasetrace.model import ModelFacts, Pause, PrefixChunk, Process, Request, Steps
+from phasetrace_agent import layout
+
+# Other threads' segments may hold a finished request's last steps and are drained in turn; after this many
+# drains without them they are lost, and the request is let go without them.
+_PATIENCE = 10
+
+
+class ProcessState:
+    """Sorts a process's records into requests, streams and facts, and gives out what is complete."""
+
+    def __init__(self, info: SegmentInfo, wall: WallClock) -> None:
+        self.key = info.process
+        self.facts = ProcessFacts(info, wall)
+        self._wall = wall
+        self._requests: dict[int, RequestState] = {}
+        self._done = _Done()
+        self._streams: dict[int, Stream] = {}
+        self._pauses: list[tuple[int, int, int, int, int]] = []
+        self._ended = False
+        self._handlers: dict[int, Callable[[bytes], None]] = {
+            layout.FACTS: self._on_facts,
+            layout.CLOCK: self._on_clock,
+            layout.ARRIVED: self._on_arrived,
+            layout.MARK: self._on_mark,
+            layout.STEP: self._on_step,
+            layout.DETAIL: self._on_detail,
+            layout.PREFIX: self._on_prefix,
+            layout.FINISHED: self._on_finished,
+            layout.PAUSE: self._on_pause,
+            layout.DEVICE: self._on_device,
+            layout.TROUBLE: self._on_trouble,
+        }
+
+    def feed(self, records: Iterable[Record]) -> None:
+        """Take records in, in any order. One that cannot be understood is counted as lost."""
+        counts: Counter[int] = Counter()
+        for kind, payload in records:
+            counts[kind] += 1
+            handler = self._handlers.get(kind)
+            try:
+                if handler is not None:  # a newer agent may know kinds that we do not
+                    handler(payload)
+            except (ValueError, KeyError, TypeError, IndexError, struct.error):
+                self.facts.lost(1)
+        self.facts.count(counts)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether something was taken in that cannot be given out yet."""
+        return bool(self._requests) or any(stream.waiting() for stream in self._streams.values())
+
+    def end(self) -> None:
+        """The process is gone: whatever is live was cut off."""
+        self._ended = True
+
+    # ---- records ----
+
+    def _on_facts(self, payload: bytes) -> None:
+        key, scope, _, data = layout.decode_blob(payload)
+        self.facts.add(scope, key, data)
+
+    def _on_clock(self, payload: bytes) -> None:
+        self._wall.pair(*layout.decode_clock(payload))
+
+    def _on_arrived(self, payload: bytes) -> None:
+        ident, _, time, data = layout.decode_blob(payload)
+        if (state := self._request(ident)) is not None:
+            state.arrived = time
+            state.merge(data)
+            self.facts.seen(time)
+
+    def _on_detail(self, payload: bytes) -> None:
+        ident, _, _, data = layout.decode_blob(payload)
+        if (state := self._request(ident)) is not None:
+            state.merge(data)
+
+    def _on_finished(self, payload: bytes) -> None:
+        ident, _, time, data = layout.decode_blob(payload)
+        if (state := self._request(ident)) is not None:
+            state.finished = time
+            state.merge(data)
+            self.facts.seen(time)
+
+    def _on_mark(self, payload: bytes) -> None:
+        ident, point, time = layout.decode_mark(payload)
+        if (state := self._request(ident)) is not None:
+            state.mark(point, time)
+
+    def _on_prefix(self, payload: bytes) -> None:
+        ident, sequence, hashes, lengths = layout.decode_prefix(payload)
+        if (state := self._request(ident)) is not None:
+            chunks = zip(hashes, lengths, strict=True)
+            state.prefixes[sequence] = tuple(PrefixChunk(h, n) for h, n in chunks)
+
+    def _on_step(self, payload: bytes) -> None:
+        ident = layout.decode_step(payload)["stream"]
+        stream = self._streams.setdefault(ident, Stream(self.key, ident))
+        step = stream.add(payload)
+        index = step["index"]
+        self.facts.seen(stream.times[index][1])
+        for request in step["joined"]:
+            if (state := self._request(request)) is not None and state.first_step is None:
+                state.first_step = index
+        for request in step["left"]:
+            if (state := self._request(request)) is not None:
+                state.last_step = index
+        for request, tokens in step["scheduled"]:
+            if (state := self._request(request)) is not None:
+                state.scheduled[index] = tokens
+        for request, tokens in step["yielded"]:
+            if (state := self._request(request)) is not None:
+                state.yielded[index] = tokens
+
+    def _on_pause(self, payload: bytes) -> None:
+        kind, generation, begin, end, collected = layout.decode_pause(payload)
+        self._pauses.append((kind, generation, begin, end, collected))
+
+    def _on_device(self, payload: bytes) -> None:
+        ident, index, nanoseconds = layout.decode_device(payload)
+        if ident in self._streams:
+            self._streams[ident].device(index, nanoseconds)
+
+    def _on_trouble(self, payload: bytes) -> None:
+        self.facts.trouble(layout.decode_blob(payload)[3])
+
+    def _request(self, ident: int) -> RequestState | None:
+        """Its state; None where it was given out already, so that a late word makes no ghost of it."""
+        if ident in self._done:
+            return None
+        return self._requests.setdefault(ident, RequestState(self.key, ident))
+
+    # ---- what is complete ----
+
+    def take(self) -> tuple[list[Request], list[Steps]]:
+        """The requests that are complete, and the steps that came in up to the last take."""
+        steps: list[Steps] = []
+        requests: list[Request] = []
+        engaged: dict[int, int] = {}  # shared streams up to the step that a request of this take needs
+        for state in [s for s in self._requests.values() if self._complete(s)]:
+            stream = self._streams.get(state.stream)
+            if state.arrived is not None or state.finished is not None:
+                requests.append(build_request(state, stream, self._wall, self.facts.engine))
+            if stream is not None and state.owns_stream:
+                steps += self._cut_own(state, stream)
+            else:
+                last = state.last_step if state.last_step is not None else -1
+                engaged[state.stream] = max(last, engaged.get(state.stream, -1))
+            del self._requests[state.ident]
+            self._done.add(state.ident)
+        for stream in list(self._streams.values()):
+            steps += self._cut_shared(stream, engaged)
+        return requests, steps
+
+    def pauses(self) -> list[Pause]:
+        """The pauses since the last call."""
+        taken, self._pauses = self._pauses, []
+        return [self._pause(*values) for values in taken]
+
+    def _pause(self, kind: int, generation: int, begin: int, end: int, collected: int) -> Pause:
+        name = "gc" if kind == layout.GC else str(kind)
+        detail = {"generation": generation, "collected": collected}
+        return Pause(self.key, name, self._wall.at(begin), self._wall.at(end), detail)
+
+    def process(self) -> Process | None:
+        """The process, if something about it is new since the last call."""
+        return self.facts.process()
+
+    def models(self) -> dict[str, ModelFacts]:
+        """Its models so far."""
+        return self.facts.models
+
+    def _complete(self, state: RequestState) -> bool:
+        """Whether nothing more is to be expected of it.
+
+        A finished one is held back until the next take: its last device time or detail may come after it.
+        """
+        if self._ended:
+            return True
+        if state.finished is None:
+            return False
+        state.takes_since_finished += 1
+        here = state.arrived is not None and state.steps_are_here(self._streams.get(state.stream))
+        return state.takes_since_finished > (1 if here else _PATIENCE)
+
+    def _cut_own(self, state: RequestState, stream: Stream) -> list[Steps]:
+        indices = stream.waiting()
+        span = state.span(stream)
+        given = None
+        if span is not None and indices == list(range(span[0], span[1] + 1)):
+            outputs = [s.get("output") for s in state.data.get("sequences") or ()]
+            given = state.tokens_by_step(span, outputs)
+        del self._streams[stream.ident]
+        return list(stream.cut(indices, self._wall, lambda _: state.rows, given))
+
+    def _cut_shared(self, stream: Stream, engaged: dict[int, int]) -> list[Steps]:
+        """Steps of many requests are cut when a request of this take needs them, or when a chunk is full.
+
+        Their times stay for the requests that live on.
+        """
+        own = self._requests.get(stream.ident)
+        if own is not None and own.owns_stream and not self._ended:
+            return []
+        ready = stream.waiting() if self._ended else stream.settled(engaged.get(stream.ident, -1))
+        if not (self._ended or stream.ident in engaged):
+            ready = ready[: len(ready) // CHUNK * CHUNK]
+        cut = list(stream.cut(ready, self._wall, self._rows_of))
+        live = [s.first_step for s in self._requests.values() if s.stream == stream.ident]
+        begun = [first for first in live if first is not None]
+        newest = stream.last_index
+        if newest is not None:
+            stream.forget(min(begun, default=newest))
+        return cut
+
+    def _rows_of(self, request: int) -> int:
+        state = self._requests.get(request)
+        return state.rows if state is not None else 1
+
+
+class _Done:
+    """The ids of the requests that were given out: a set whose dense beginning is one number."""
+
+    def __init__(self) -> None:
+        self._below = 1
+        self._above: set[int] = set()
+
+    def add(self, ident: int) -> None:
+        self._above.add(ident)
+        while self._below in self._above:
+            self._above.remove(self._below)
+            self._below += 1
+
+    def __contains__(self, ident: Any) -> bool:
+        return ident < self._below or ident in self._above

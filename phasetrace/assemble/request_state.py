@@ -1,0 +1,89 @@
+"""What is known so far of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from phasetrace.assemble.stream import Stream
+from phasetrace.model import Ints, PrefixChunk
+
+Span = tuple[int, int]  # first and last step
+
+
+@dataclass(slots=True)
+class RequestState:
+    """One request's records, merged; they come in any order, since threads write to different segments."""
+
+    process: str
+    ident: int
+    arrived: int | None = None
+    finished: int | None = None
+    first_step: int | None = None
+    last_step: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    marks: dict[int, list[int]] = field(default_factory=dict)
+    prefixes: dict[int, tuple[PrefixChunk, ...]] = field(default_factory=dict)
+    scheduled: dict[int, int] = field(default_factory=dict)  # step -> positions, where not one a row
+    yielded: dict[int, int] = field(default_factory=dict)  # step -> tokens a sequence, where not one
+    takes_since_finished: int = 0
+
+    @property
+    def stream(self) -> int:
+        """The stream of its steps: a `generate()` call is one of its own, under the request's id."""
+        return int(self.data.get("stream", self.ident))
+
+    @property
+    def owns_stream(self) -> bool:
+        """Whether no other request takes part in its steps."""
+        return self.stream == self.ident
+
+    @property
+    def rows(self) -> int:
+        """Rows it takes up in the batch; beams and parallel samples each have one."""
+        settings = self.data.get("settings") or {}
+        rows = settings.get("batch_rows") or 1
+        copies = max(settings.get("num_beams") or 1, settings.get("num_return_sequences") or 1)
+        return int(max(len(self.data.get("sequences") or ()), rows * copies))
+
+    def merge(self, data: Mapping[str, Any]) -> None:
+        """Add what a record says; the newest word counts."""
+        settings = {**self.data.get("settings", {}), **(data.get("settings") or {})}
+        self.data.update(data)
+        self.data["settings"] = settings
+
+    def mark(self, point: int, time: int) -> None:
+        """Take note of the moment it passed a point."""
+        self.marks.setdefault(point, []).append(time)
+
+    def steps_are_here(self, stream: Stream | None) -> bool:
+        """Whether every step up to its last one has come in; True where its last one is not known."""
+        if stream is None or self.last_step is None or self.first_step is None:
+            return True
+        return all(index in stream.times for index in range(self.first_step, self.last_step + 1))
+
+    def span(self, stream: Stream | None) -> Span | None:
+        """Its first and last step, as far as they came in."""
+        if stream is None or not stream.times:
+            return None
+        first, last = self.first_step, self.last_step
+        if first is None and self.owns_stream:
+            first = stream.first_index
+        if last is None:
+            last = stream.last_index
+        if first is None or last is None or last < first:
+            return None
+        return first, last
+
+    def tokens_by_step(self, span: Span, outputs: list[int | None]) -> Ints:
+        """Tokens that its sequences gave out in each step; a sequence that has ended gives none."""
+        steps = range(span[0], span[1] + 1)
+        total = np.cumsum([self.yielded.get(index, 1) for index in steps], dtype=np.int64)
+        given = np.zeros(len(total), np.int64)
+        for output in outputs or [None]:
+            mine = total if output is None else np.minimum(total, output)
+            given += np.diff(mine, prepend=0)
+        return given

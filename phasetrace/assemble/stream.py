@@ -1,0 +1,147 @@
+"""The steps of one stream as they come in, until they are cut into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from phasetrace.assemble.wall_clock import WallClock
+from phasetrace.model import Ints, Part, Steps
+from phasetrace_agent import layout
+
+CHUNK = 1024  # steps at most in one cut: what one span of the file holds
+_PARTS = [Part(name) for name in layout.PARTS]
+
+Step = dict[str, Any]  # as layout.decode_step gives it
+RowsOf = Callable[[int], int]  # request id -> its rows in the batch
+
+
+class Stream:
+    """Steps of one `generate()` call or one engine core, by index.
+
+    Payloads stay encoded until they are cut, which is about a tenth of their size as Python objects.
+    """
+
+    def __init__(self, process: str, ident: int) -> None:
+        self.process = process
+        self.ident = ident
+        self.times: dict[int, tuple[int, int]] = {}  # begin and end, monotonic; kept for live requests
+        self._payloads: dict[int, bytes] = {}
+        self._device: dict[int, int] = {}
+        self._members: dict[int, int] = {}  # request -> rows, as of the last cut
+        self._settled = -1  # newest step at the last take; later ones may still get their device time
+
+    def add(self, payload: bytes) -> Step:
+        """Keep a step, and give it back decoded."""
+        step: Step = layout.decode_step(payload)
+        end = step["ends"][-1] if step["ends"] else step["begin"]
+        self._payloads[step["index"]] = payload
+        self.times[step["index"]] = (step["begin"], end)
+        return step
+
+    def device(self, index: int, nanoseconds: int) -> None:
+        """Take note of a step's time on the device, unless it was cut already."""
+        if index in self._payloads:
+            self._device[index] = nanoseconds
+
+    @property
+    def last_index(self) -> int | None:
+        """The newest step that is known."""
+        return max(self.times, default=None)
+
+    @property
+    def first_index(self) -> int | None:
+        """The oldest step that is known."""
+        return min(self.times, default=None)
+
+    def settled(self, needed: int) -> list[int]:
+        """The steps that were here at the last call, and all up to the step `needed`; oldest first."""
+        until = max(self._settled, needed)
+        ready = sorted(index for index in self._payloads if index <= until)
+        self._settled = max(self._payloads, default=self._settled)
+        return ready
+
+    def waiting(self) -> list[int]:
+        """All steps that were not cut yet, oldest first."""
+        return sorted(self._payloads)
+
+    def forget(self, before: int) -> None:
+        """Drop the times of steps that no live request needs."""
+        for index in [i for i in self.times if i < before and i not in self._payloads]:
+            del self.times[index]
+
+    def cut(
+        self, indices: Sequence[int], wall: WallClock, rows_of: RowsOf, given: Ints | None = None
+    ) -> Iterator[Steps]:
+        """Turn the steps `indices` into columns, in unbroken runs of at most CHUNK.
+
+        Args:
+            indices: in order.
+            wall: converts times.
+            rows_of: the rows of a request.
+            given: tokens given out by each of the steps, where more is known than the steps themselves say.
+        """
+        at = 0
+        for run in _unbroken(indices):
+            counts = None if given is None else given[at : at + len(run)]
+            yield self._columns(run, wall, rows_of, counts)
+            at += len(run)
+
+    def _columns(self, run: list[int], wall: WallClock, rows_of: RowsOf, given: Ints | None) -> Steps:
+        steps = [layout.decode_step(self._payloads.pop(index)) for index in run]
+        running, new, computed = self._batch(steps, rows_of)
+        device = [self._device.pop(index, -1) for index in run]
+        times = np.array([self.times[index] for index in run], np.int64) + wall.offset
+        return Steps(
+            process=self.process,
+            stream=self.ident,
+            first_index=run[0],
+            begin_ns=times[:, 0].copy(),
+            end_ns=times[:, 1].copy(),
+            parts=_parts(steps),
+            device_ns=np.array(device, np.int64) if max(device) >= 0 else None,
+            running=running,
+            new_tokens=new if given is None else given,
+            computed_tokens=computed,
+        )
+
+    def _batch(self, steps: Iterable[Step], rows_of: RowsOf) -> tuple[Ints, Ints, Ints]:
+        """Sequences, tokens given out and positions computed in each step, from what changed in the batch."""
+        counts = []
+        for step in steps:
+            for request in step["joined"]:
+                self._members[request] = rows_of(request)
+            rows = sum(self._members.values())
+            new = sum((n - 1) * self._members.get(request, 1) for request, n in step["yielded"])
+            computed = sum(n - self._members.get(request, 1) for request, n in step["scheduled"])
+            counts.append((rows, max(rows + new, 0), max(rows + computed, 0)))
+            for request in step["left"]:
+                self._members.pop(request, None)
+        columns = np.array(counts, np.int64)
+        return columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy()
+
+
+def _parts(steps: Sequence[Step]) -> dict[Part, Ints]:
+    columns: dict[int, Ints] = {}
+    for row, step in enumerate(steps):
+        begin = step["begin"]
+        for code, end in zip(step["codes"], step["ends"], strict=True):
+            known = code if code < len(_PARTS) else 0
+            if known not in columns:
+                columns[known] = np.zeros(len(steps), np.int64)
+            columns[known][row] += end - begin
+            begin = end
+    return {_PARTS[code]: columns[code] for code in sorted(columns)}
+
+
+def _unbroken(indices: Sequence[int]) -> Iterator[list[int]]:
+    run: list[int] = []
+    for index in indices:
+        if run and (index != run[-1] + 1 or len(run) == CHUNK):
+            yield run
+            run = []
+        run.append(index)
+    if run:
+        yield run
