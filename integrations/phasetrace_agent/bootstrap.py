@@ -1,16 +1,23 @@
-"""Starts the agent in a process: within a millisecond, and with nothing written before there is something to record."""
+"""Starts the agent in a process: in a millisecond, writing nothing before there is something to record."""
+
+from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
 _folder = ""  # of the spool; empty where nothing is recorded
 _execs = 0
-_recorder = None
+_recorder: Recorder | None = None
 
 
-def start(spool=None, execs=0, covers_children=False):  # type: ignore[no-untyped-def]
-    """Record this process into the folder `spool`, or into $PHASETRACE_SPOOL. Again does no harm; never raises.
+def start(spool: str | os.PathLike[str] | None = None, execs: int = 0, covers_children: bool = False) -> None:
+    """Record this process into the folder `spool`, or into $PHASETRACE_SPOOL. Never raises.
 
-    `covers_children` is true where the agent came by PYTHONPATH, so that Python children are expected to have it too.
+    `covers_children` is true where the agent came by PYTHONPATH, so that Python children are expected to
+    have it too.
     """
     global _folder, _execs
     try:
@@ -29,7 +36,7 @@ def start(spool=None, execs=0, covers_children=False):  # type: ignore[no-untype
         pass
 
 
-def recorder():  # type: ignore[no-untyped-def]
+def recorder() -> Recorder | None:
     """The recorder of this process, made at first use; None where there is none."""
     global _recorder
     if _recorder is None and _folder:
@@ -43,7 +50,7 @@ def recorder():  # type: ignore[no-untyped-def]
     return _recorder
 
 
-def stop():  # type: ignore[no-untyped-def]
+def stop() -> None:
     """Record no more. What is hooked sees it and lets calls through."""
     from . import importhook
 

@@ -1,11 +1,20 @@
 """Notices Python children that start without us, so that a recording that covers only a part says so.
 
-An audit hook sees every process start; it cannot be removed and costs 110 ns an event, so it asks for the name first.
+An audit hook sees every process start; it cannot be removed and costs 110 ns an event, so it asks for the
+name first.
 """
 
-import os
+from __future__ import annotations
 
-from . import bootstrap, pythonpath
+import os
+import sys
+
+from . import bootstrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
 # Where each event keeps (program, arguments, environment).
 _EVENTS = {
@@ -16,28 +25,26 @@ _EVENTS = {
 _MOST = 16  # different kinds of uncovered children told by one process
 
 _run = ""
-_told = set()
+_told: set[tuple[str, str]] = set()
 
 
-def watch():  # type: ignore[no-untyped-def]
+def watch() -> None:
     """Look at every process that this one starts from now on."""
     global _run
-    import sys
-
     if _run:
         return
     # The folder that holds this package: PHASETRACE_RUN may be gone from the environment by now.
     _run = os.environ.get("PHASETRACE_RUN") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     events = _EVENTS
 
-    def hook(event, args):  # type: ignore[no-untyped-def]
+    def hook(event: str, args: tuple[Any, ...]) -> None:
         if event in events:
             _look(event, args)
 
     sys.addaudithook(hook)
 
 
-def _look(event, args):  # type: ignore[no-untyped-def]
+def _look(event: str, args: tuple[Any, ...]) -> None:
     try:
         program, argv, env = (args[at] for at in _EVENTS[event])
         if isinstance(argv, (str, bytes, os.PathLike)):
@@ -52,8 +59,10 @@ def _look(event, args):  # type: ignore[no-untyped-def]
         pass
 
 
-def uncovered(program, argv, env, run):  # type: ignore[no-untyped-def]
-    """(what, why) of a Python child that will not load us, else None. Names programs and flags, never arguments."""
+def uncovered(
+    program: Any, argv: Sequence[Any], env: Mapping[Any, Any] | None, run: str
+) -> tuple[str, str] | None:
+    """(what, why) of a Python child that will not load us. Names programs and flags, never arguments."""
     interpreter, options = _interpreter(os.fsdecode(program), [os.fsdecode(arg) for arg in argv])
     if interpreter is None:
         return None
@@ -61,13 +70,13 @@ def uncovered(program, argv, env, run):  # type: ignore[no-untyped-def]
     if flags:
         return " ".join([interpreter, *("-" + flag for flag in flags)]), "flags"
     values = os.environ if env is None else env
-    if not _value(values, "PHASETRACE_SPOOL") or not pythonpath.holds(_value(values, "PYTHONPATH"), run):
+    if not _value(values, "PHASETRACE_SPOOL") or not _holds(_value(values, "PYTHONPATH"), run):
         return interpreter, "environment"
     return None
 
 
-def _interpreter(program, argv):  # type: ignore[no-untyped-def]
-    """(basename, the arguments that are the interpreter's own) if the program is Python or a script that asks for it."""
+def _interpreter(program: str, argv: list[str]) -> tuple[str | None, list[str]]:
+    """(basename, its own arguments) if the program is Python, or a script that asks for it."""
     name = os.path.basename(program)
     if _is_python(name):
         return name, argv[1:]
@@ -81,11 +90,11 @@ def _interpreter(program, argv):  # type: ignore[no-untyped-def]
     return (name, shebang[1:]) if _is_python(name) else (None, [])
 
 
-def _is_python(name):  # type: ignore[no-untyped-def]
+def _is_python(name: str) -> bool:
     return name.startswith("python") and not name[len("python") :].strip("0123456789.t")
 
 
-def _shebang(program):  # type: ignore[no-untyped-def]
+def _shebang(program: str) -> list[str]:
     folders = [""] if "/" in program else os.get_exec_path()
     for folder in folders:
         path = os.path.join(folder, program)
@@ -100,7 +109,7 @@ def _shebang(program):  # type: ignore[no-untyped-def]
     return []
 
 
-def _flags(arguments):  # type: ignore[no-untyped-def]
+def _flags(arguments: Sequence[str]) -> Iterator[str]:
     """The single-letter options of the interpreter, up to the script, -m or -c."""
     rest = iter(arguments)
     for argument in rest:
@@ -120,6 +129,10 @@ def _flags(arguments):  # type: ignore[no-untyped-def]
             yield letter
 
 
-def _value(environment, name):  # type: ignore[no-untyped-def]
+def _holds(path: str | bytes | None, folder: str) -> bool:
+    return folder in os.fsdecode(path or "").split(os.pathsep)
+
+
+def _value(environment: Mapping[Any, Any], name: str) -> Any:
     value = environment.get(name)
     return value if value is not None or environment is os.environ else environment.get(name.encode())

@@ -1,7 +1,8 @@
 """Wraps methods of an engine so that the engine does not notice.
 
-A wrapper is one plain function: it lets the call through when recording is off, runs our part inside `try`, and gives an
-error of ours to `Hook.fail`, which turns that hook off for good. The application's own exceptions are never caught.
+A wrapper is one plain function: it lets the call through when recording is off, runs our part inside `try`,
+and gives an error of ours to `Hook.fail`, which turns that hook off for good. The application's own
+exceptions are never caught.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Hook:
 
 
 def wrap(owner: Any, name: str, make_wrapper: Callable[[Function], Function]) -> bool:
-    """Replace `owner.name`, where `owner` itself defines it, by `make_wrapper(original)`; False if it is not there.
+    """Replace what `owner` itself defines as `name` by `make_wrapper(original)`; False if it does not.
 
     The wrapper looks like the original (name, signature, `__wrapped__`). Wrapping a second time does nothing.
     """

@@ -1,22 +1,26 @@
 """The spool's record layout: the one place where bytes are defined, both directions side by side.
 
-A spool is a folder of segments. A segment is a file of SEGMENT_BYTES, allocated whole before it is mapped: a header, then records
-laid end to end, then zeros. A record is
+A spool is a folder of segments. A segment is a file of SEGMENT_BYTES, allocated whole before it is mapped:
+a header, then records laid end to end, then zeros. A record is
 
     u32 length | u8 kind | 3 bytes 0 | payload | padding to 8 | u32 0 | u32 length ^ ECHO
 
-`length` counts all of it and is written last, so a record without it is not there, and one whose echo differs is torn.
-Integers are little-endian, times monotonic nanoseconds. Request and stream ids are numbered within a process.
+`length` counts all of it and is written last, so a record without it is not there, and one whose echo
+differs is torn. Integers are little-endian, times monotonic nanoseconds. Request and stream ids are
+numbered within a process.
 
-A segment is `sealed` when its writer will add nothing more: whoever reads a sealed one to its end may unlink it, and so
-makes room for the process under its cap. Beside the segments lie markers of loss (`lost_name`) that take no space.
+A segment is `sealed` when its writer will add nothing more: whoever reads a sealed one to its end may
+unlink it, and so makes room for the process under its cap. Beside the segments lie markers of loss
+(`lost_name`) that take no space.
 """
 
 from __future__ import annotations
 
 import struct
 
-TYPE_CHECKING = False  # `typing` costs milliseconds at start, and so does `json`, which is imported at first use
+TYPE_CHECKING = (
+    False  # `typing` costs milliseconds at start, and so does `json`, which is imported at first use
+)
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Union
@@ -29,10 +33,13 @@ VERSION = 1
 SEGMENT_BYTES = 1 << 20
 ECHO = 0x5A17EC40
 
-# magic, version, header size, pid, parent pid, segment number in the process, exec counter, process key, monotonic, wall
+# magic, version, header size, pid, parent pid, segment number in the process, exec counter, process key,
+# monotonic, wall
 SEGMENT_HEADER = struct.Struct("<8sHHIIIIQQQ")
 HEADER_BYTES = 64
-PROCESS_START = struct.Struct("<Q")  # follows it: start of the process in clock ticks since boot; tells a reused pid
+PROCESS_START = struct.Struct(
+    "<Q"
+)  # follows it: start of the process in clock ticks since boot; tells a reused pid
 SEALED = struct.Struct("<I")  # and then: 1 when the writer is done with this segment
 SEALED_AT = HEADER_BYTES - SEALED.size
 
@@ -64,8 +71,21 @@ RESUMED = 4
 HANDED_OVER = 5  # an output reached the user
 
 # Parts of a step, by code; the names are those of phasetrace.model.Part
-PARTS = ("other", "setup", "encode", "prepare", "forward", "update", "logits", "sampling", "criteria", "stream", "draft",
-         "schedule", "output")
+PARTS = (
+    "other",
+    "setup",
+    "encode",
+    "prepare",
+    "forward",
+    "update",
+    "logits",
+    "sampling",
+    "criteria",
+    "stream",
+    "draft",
+    "schedule",
+    "output",
+)
 PART_CODE = {name: code for code, name in enumerate(PARTS)}
 
 _STEP = struct.Struct("<IIQHHHHH2x")  # stream, index, begin, segments, joined, left, scheduled, yielded
@@ -88,11 +108,18 @@ def frame_bytes(payload_bytes: int) -> int:
 def step_record(segments: int, counts: int) -> tuple[int, struct.Struct]:
     """A whole STEP record but for its length word, in one `Struct`; with its length.
 
-    The hot path writes a step by one call of this: kind, the head of `encode_step`, ends, codes, counts, the echo.
+    The hot path writes a step by one call of this: kind, the head of `encode_step`, ends, codes, counts,
+    the echo.
     """
     payload = _STEP.size + segments * 9 + counts * 4
     length = frame_bytes(payload)
-    form = "<B3x%s%dQ%dB%dI%dx4xI" % (_STEP.format.lstrip("<"), segments, segments, counts, length - FRAME_BYTES - payload)
+    form = "<B3x%s%dQ%dB%dI%dx4xI" % (
+        _STEP.format.lstrip("<"),
+        segments,
+        segments,
+        counts,
+        length - FRAME_BYTES - payload,
+    )
     return length, struct.Struct(form)
 
 
@@ -120,9 +147,10 @@ def encode_step(
 ) -> bytes:
     """A step's payload.
 
-    `codes` and `ends` (absolute times) cut the step into segments laid end to end from `begin`. `joined` and `left` are the ids
-    of the requests that entered the batch with this step and left it after it; `scheduled` holds (request, tokens) for those that
-    computed other than one token for each of their sequences, `yielded` (request, tokens) for those that gave out other than one.
+    `codes` and `ends` (absolute times) cut the step into segments laid end to end from `begin`. `joined`
+    and `left` are the ids of the requests that entered the batch with this step and left it after it;
+    `scheduled` holds (request, tokens) for those that computed other than one token for each of their
+    sequences, `yielded` (request, tokens) for those that gave out other than one.
     """
     n = len(codes)
     head = _STEP.pack(stream, index, begin, n, len(joined), len(left), len(scheduled), len(yielded))
@@ -138,19 +166,24 @@ def decode_step(payload: Buffer) -> dict[str, Any]:
     stream, index, begin, n, joined, left, scheduled, yielded = _STEP.unpack_from(payload)
     counts = joined + left + 2 * (scheduled + yielded)
     values = struct.unpack_from("<%dQ%dB%dI" % (n, n, counts), payload, _STEP.size)
-    ends, codes, rest = list(values[:n]), list(values[n:2 * n]), values[2 * n:]
+    ends, codes, rest = list(values[:n]), list(values[n : 2 * n]), values[2 * n :]
     at_left, at_scheduled = joined, joined + left
     at_yielded = at_scheduled + 2 * scheduled
     return {
-        "stream": stream, "index": index, "begin": begin, "codes": codes, "ends": ends,
-        "joined": list(rest[:at_left]), "left": list(rest[at_left:at_scheduled]),
-        "scheduled": list(zip(rest[at_scheduled:at_yielded:2], rest[at_scheduled + 1:at_yielded:2])),
-        "yielded": list(zip(rest[at_yielded::2], rest[at_yielded + 1::2])),
+        "stream": stream,
+        "index": index,
+        "begin": begin,
+        "codes": codes,
+        "ends": ends,
+        "joined": list(rest[:at_left]),
+        "left": list(rest[at_left:at_scheduled]),
+        "scheduled": list(zip(rest[at_scheduled:at_yielded:2], rest[at_scheduled + 1 : at_yielded : 2])),
+        "yielded": list(zip(rest[at_yielded::2], rest[at_yielded + 1 :: 2])),
     }
 
 
 def encode_blob(ident: int, scope: int, time: int, data: Mapping[str, Any]) -> bytes:
-    """The payload of FACTS, ARRIVED, DETAIL, FINISHED and TROUBLE: an id, a scope (FACTS only), a time and a JSON object."""
+    """The payload of FACTS, ARRIVED, DETAIL, FINISHED, TROUBLE: an id, a scope (FACTS), a time, an object."""
     import json
 
     return _BLOB.pack(ident, scope, time) + json.dumps(data, separators=(",", ":")).encode()
@@ -161,7 +194,7 @@ def decode_blob(payload: Buffer) -> tuple[int, int, int, dict[str, Any]]:
     import json
 
     ident, scope, time = _BLOB.unpack_from(payload)
-    return ident, scope, time, json.loads(bytes(payload[_BLOB.size:]).rstrip(b"\0"))
+    return ident, scope, time, json.loads(bytes(payload[_BLOB.size :]).rstrip(b"\0"))
 
 
 def encode_mark(request: int, point: int, time: int) -> bytes:

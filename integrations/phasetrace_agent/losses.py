@@ -9,10 +9,10 @@ from . import layout
 
 
 class Losses:
-    """The lost records of one process. Told by a record when there is room again, until then by the name of an empty file.
+    """The lost records of one process: told by a record once there is room, till then by a file's name.
 
-    An empty file can be renamed on a full filesystem. It is renamed whenever the count has grown by an eighth, and at exit,
-    so that even after SIGKILL the supervisor knows nearly all.
+    An empty file can be renamed on a full filesystem. It is renamed whenever the count has grown by an
+    eighth, and at exit, so that even after SIGKILL the supervisor knows nearly all.
     """
 
     def __init__(self, folder: str, process: int):

@@ -1,7 +1,8 @@
 """The recorder: what an integration says of its engine, one small record a verb.
 
-All times are `clock.now()` of the caller. Ids of requests and streams come from `next_id()`. No verb raises: a record that
-cannot be written is counted as lost, one that is not well formed is told as trouble, once.
+All times are `clock.now()` of the caller. Ids of requests and streams come from `next_id()`. No verb
+raises: a record that cannot be written is counted as lost, one that is not well formed is told as trouble,
+once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Recorder:
         scheduled: Sequence[tuple[int, int]] = (),
         yielded: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """One step of an engine, as `layout.encode_step` describes it. The hot path: packed straight into the spool."""
+        """One step of an engine, as `layout.encode_step` describes it: packed straight into the spool."""
         segment = None
         at = 0
         try:
@@ -113,7 +114,8 @@ class Recorder:
             at = segment.used
             pack(
                 segment.map, at + 4, _STEP, stream, index, begin,
-                segments, len(joined), len(left), len(scheduled), len(yielded), *ends, *codes, *counts, length ^ _ECHO,
+                segments, len(joined), len(left), len(scheduled), len(yielded),
+                *ends, *codes, *counts, length ^ _ECHO,
             )  # fmt: skip
             _write_length(segment.map, at, length)
             segment.used = at + length
@@ -202,4 +204,6 @@ class Recorder:
         known = dict(self._facts)
         known[layout.PROCESS, 0] = {**process.facts(), **known.get((layout.PROCESS, 0), {})}
         now = clock.now()
-        return [(layout.FACTS, layout.encode_blob(key, scope, now, data)) for (scope, key), data in known.items()]
+        return [
+            (layout.FACTS, layout.encode_blob(key, scope, now, data)) for (scope, key), data in known.items()
+        ]

@@ -17,9 +17,9 @@ phasetrace = phasetrace_agent.instrumentor:Instrumentor
 
 
 def make(path: str | os.PathLike[str], version: str = "0") -> None:
-    """Fill `path` with what a Python needs that starts under `phasetrace run`: never a module named `phasetrace`."""
+    """Fill `path` with what a recorded Python loads: never a module named `phasetrace`."""
     path = os.fspath(path)
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    os.makedirs(path, exist_ok=True)  # workers that drop their privileges still read it
     here = os.path.dirname(os.path.abspath(__file__))
     for name in _PACKAGES:
         folder = _find(os.path.dirname(here), name)
@@ -52,8 +52,8 @@ def _find(beside: str, name: str) -> str | None:
 
 
 def _link(source: str, target: str) -> None:
-    """A link where Python may keep its compiled files beside the source; else a copy, so that it can do so there."""
-    if os.access(os.path.dirname(source), os.W_OK):
+    """A link where Python may keep compiled files beside the source; else a copy, to keep them there."""
+    if os.access(source if os.path.isdir(source) else os.path.dirname(source), os.W_OK):
         os.symlink(source, target)
     elif os.path.isdir(source):
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))

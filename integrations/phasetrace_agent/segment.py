@@ -1,4 +1,4 @@
-"""One file of the spool, mapped into memory: what is written to it outlives the process, however that ends."""
+"""One file of the spool, mapped into memory: what is written outlives the process, however that ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _length = struct.Struct("<I").pack_into
 _head = struct.Struct("<B3x").pack_into
 _tail = layout.RECORD_TAIL.pack_into
 
-# Maps whose descriptor the application has closed behind our back. Python closes it once more when a map goes, and by
-# then that number may be a socket of the application, so these never go.
+# Maps whose descriptor the application has closed behind our back. Python closes it once more when a map
+# goes, and by then that number may be a socket of the application, so these never go.
 _kept: list[mmap.mmap] = []
 
 
@@ -36,33 +36,36 @@ class Segment:
 
     __slots__ = ("map", "path", "used")
 
-    def __init__(self, folder: str, identity: Identity, number: int):
-        """Create the file. Raises OSError where there is no room or no right to."""
+    def __init__(self, path: str, map: mmap.mmap):
+        self.path = path
+        self.map = map
+        self.used = layout.HEADER_BYTES
+
+    @classmethod
+    def create(cls, folder: str, me: Identity, number: int) -> Segment:
+        """A new file. Raises OSError where there is no room or no right to."""
         import mmap
 
-        self.path = os.path.join(folder, os.urandom(8).hex() + ".seg")
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        path = os.path.join(folder, os.urandom(8).hex() + ".seg")
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             # Allocated before it is mapped: a sparse map kills the process by SIGBUS when space runs out.
             os.posix_fallocate(file, 0, layout.SEGMENT_BYTES)
             if sys.version_info >= (3, 13):
-                self.map = mmap.mmap(file, layout.SEGMENT_BYTES, trackfd=False)
+                memory = mmap.mmap(file, layout.SEGMENT_BYTES, trackfd=False)
             else:
-                self.map = mmap.mmap(file, layout.SEGMENT_BYTES)
+                memory = mmap.mmap(file, layout.SEGMENT_BYTES)
         except BaseException:
-            os.unlink(self.path)
+            os.unlink(path)
             raise
         finally:
             os.close(file)
-        self.used = layout.HEADER_BYTES
-        self._write_header(identity, number)
-
-    def _write_header(self, me: Identity, number: int) -> None:
-        layout.PROCESS_START.pack_into(self.map, layout.SEGMENT_HEADER.size, process_start())
+        layout.PROCESS_START.pack_into(memory, layout.SEGMENT_HEADER.size, process_start())
         fields = (layout.HEADER_BYTES, me.pid, me.parent, number, me.execs, me.key, *clock.pair())
         # The magic word comes last: a file without it is not yet a segment.
-        layout.SEGMENT_HEADER.pack_into(self.map, 0, b"", layout.VERSION, *fields)
-        self.map[: len(layout.MAGIC)] = layout.MAGIC
+        layout.SEGMENT_HEADER.pack_into(memory, 0, b"", layout.VERSION, *fields)
+        memory[: len(layout.MAGIC)] = layout.MAGIC
+        return cls(path, memory)
 
     def append(self, kind: int, payload: bytes, length: int) -> None:
         """Write a record that fits, its length word last."""
@@ -101,7 +104,7 @@ def _is_open(path: str) -> bool:
 
 
 def process_start() -> int:
-    """When this process started, in clock ticks since boot: with the pid it names a process for good. 0 if unknown."""
+    """When this process started, in clock ticks since boot (0: unknown): with the pid it names a process."""
     try:
         file = os.open("/proc/self/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
 """Loaded by every Python that starts under `phasetrace run`, whatever its version: parses on Python 2.7.
 
-Leaves a mark that this process was seen, starts the agent from Python 3.9 on, and hands over to the next sitecustomize
-on the path, which ends up as sys.modules["sitecustomize"].
+Leaves a mark that this process was seen, starts the agent from Python 3.9 on, and hands over to the next
+sitecustomize on the path, which ends up as sys.modules["sitecustomize"].
 """
 
 import os
@@ -13,7 +13,10 @@ def _mark_seen():
     spool = os.environ.get("PHASETRACE_SPOOL")
     if not spool:
         return 0
-    name = os.path.join(spool, "seen", "%d-%d.%d-" % ((os.getpid(),) + tuple(sys.version_info[:2])))
+    folder = os.path.join(spool, "seen")
+    if not os.path.isdir(folder):
+        os.mkdir(folder, 0o700)
+    name = os.path.join(folder, "%d-%d.%d-" % ((os.getpid(),) + tuple(sys.version_info[:2])))
     for execs in range(1000):
         try:
             os.close(os.open(name + str(execs), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -25,7 +28,10 @@ def _mark_seen():
 
 
 def _start():
-    execs = _mark_seen()
+    try:
+        execs = _mark_seen()
+    except OSError:
+        execs = 0
     if sys.version_info >= (3, 9):
         from phasetrace_agent import bootstrap
 
@@ -38,7 +44,8 @@ def _next_spec_or_path():
     folders = [os.path.abspath(entry) for entry in sys.path]
     if here not in folders:
         return None
-    # The ones before ours have had their chance, and going only forward ends even where two run directories are nested.
+    # The ones before ours have had their chance, and going only forward ends even where two run directories
+    # are nested.
     rest = sys.path[len(folders) - folders[::-1].index(here) :]
     if sys.version_info[0] == 2:
         import imp

@@ -1,10 +1,10 @@
-"""Writes records into the spool: a segment is leased for one record, so threads never share an offset and need no lock."""
+"""Writes records into the spool: a segment is leased for one record, so threads need no lock."""
 
 from __future__ import annotations
 
 import errno
 import os
-from _collections import deque  # `collections` itself takes a millisecond to load
+from collections import deque
 from itertools import count
 
 from . import clock, layout
@@ -23,8 +23,9 @@ TRY_AGAIN = 256  # lost records until a new segment is tried again
 class Spool:
     """The segments of this process in one folder.
 
-    A thread pops a segment, writes one record and appends it again: both are atomic and take 50 ns. A thread that is
-    interrupted in between leaves its segment behind, and the reader takes what was committed to it.
+    A thread pops a segment, writes one record and appends it again: both are atomic and take 50 ns. A
+    thread that is interrupted in between leaves its segment behind, and the reader takes what was committed
+    to it.
     """
 
     def __init__(self, folder: str, execs: int = 0, cap_bytes: int = CAP_BYTES):
@@ -62,7 +63,7 @@ class Spool:
         return True
 
     def lease(self, length: int) -> Segment | None:
-        """A segment with room for a record of that length, for this thread alone; None when the record is lost."""
+        """A segment with room for such a record, for this thread alone; None when the record is lost."""
         try:
             segment = self.free.pop()
         except IndexError:
@@ -109,19 +110,20 @@ class Spool:
         segment.used = at
         self.free.append(segment)
 
-    def _too_large(self) -> None:
+    def _too_large(self) -> Segment | None:
         self.losses.add("too-large")
         lost = self.losses.take()
         if not self.write(layout.TROUBLE, _lost(lost, "too-large")):
             for _ in range(lost):
                 self.losses.add("too-large")
+        return None
 
     def _new_segment(self) -> Segment | None:
         while self._sealed and self._open + len(self._sealed) >= self._cap:
             if os.path.exists(self._sealed[0]):
                 return None
             self._sealed.popleft()  # drained: the supervisor has unlinked it
-        segment = Segment(self.folder, self.identity, next(self._numbers))
+        segment = Segment.create(self.folder, self.identity, next(self._numbers))
         self._open += 1
         records = []
         if not self._introduced:
