@@ -1,7 +1,7 @@
-"""The command line: one module a command, loaded when it is asked for, so that `run` starts the command at once.
+"""The command line: one module a command, loaded when it is asked for, so that `run` starts at once.
 
-A module offers a click command named `command`. Results go to stdout, all else to stderr; what the user did wrong is
-one line that says what to do, and exit code 2.
+A module offers a click command named `command`. Results go to stdout, all else to stderr; what the user did
+wrong is one line that says what to do, and exit code 2.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="phasetrace")
 def group() -> None:
-    """See where the time of LLM requests goes, and what to change.
+    r"""See where the time of LLM requests goes, and what to change.
 
     \b
     phasetrace run -- python app.py      record any app that uses transformers

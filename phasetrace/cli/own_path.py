@@ -1,7 +1,7 @@
 """PYTHONPATH is meant for the application, whose packages may be built for another Python: it is not for us.
 
-Importing this module takes its entries off our own `sys.path`, before anything is imported that could be found
-there. What the application gets is not changed.
+Importing this module takes its entries off our own `sys.path`, before anything is imported that could be
+found there. What the application gets is not changed.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Runs the command, drains what it records, writes the trace, says what came of it.
 
-The heavy rooms (numpy, OTLP) are imported inside functions on purpose: the command starts first, and our signals
-are blocked before a library can start threads that would take them.
+The heavy rooms (numpy, OTLP) are imported inside functions on purpose: the command starts first, and our
+signals are blocked before a library can start threads that would take them.
 """
 
 from phasetrace.supervise.attach import instrument, uninstrument

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from phasetrace.supervise.folder import Folder
@@ -35,3 +35,14 @@ def joined(environment: Mapping[str, str]) -> dict[str, str] | None:
     if not (spool and run and Path(spool).is_dir() and Path(run).is_dir()):
         return None
     return {**environment, PYTHONPATH: first_on_path(run, environment.get(PYTHONPATH, ""))}
+
+
+def forget(environment: MutableMapping[str, str], folder: Folder) -> None:
+    """Take out again what `recorded` put in."""
+    for name in (SPOOL, RUN):
+        environment.pop(name, None)
+    path = [entry for entry in environment.get(PYTHONPATH, "").split(os.pathsep) if entry != str(folder.run)]
+    if path:
+        environment[PYTHONPATH] = os.pathsep.join(path)
+    else:
+        environment.pop(PYTHONPATH, None)

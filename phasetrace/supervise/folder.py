@@ -1,29 +1,30 @@
 """The folder of a run: what its processes load, what they record, and what `recover` needs to know.
 
-    phasetrace-x1y2z3/
-      run/        on PYTHONPATH of the command: the agent
-      spool/      what is recorded and not yet written (only for us: 0700)
-      rest.json   what could not be written to the trace, if anything
-      run.json    where the trace goes, and whose run this is
+phasetrace-x1y2z3/
+  run/        on PYTHONPATH of the command: the agent
+  spool/      what is recorded and not yet written (only for us: 0700)
+  rest.json   what could not be written to the trace, if anything
+  run.json    where the trace goes, and whose run this is
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from phasetrace import __version__
 from phasetrace.errors import UsageError
 from phasetrace.supervise.processes import is_alive, start_of
+from phasetrace_agent import rundir
 
 SHARED_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 64 << 20  # a segment is 1 MiB, and a server has tens of processes
-SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Note:
     """What a run leaves for whoever recovers it."""
 
     output: Path
-    detail: str
+    inode: int | None  # of the trace, by which it is found when a later run has moved it aside
     pid: int  # of the supervisor
     start: int
 
@@ -39,6 +40,15 @@ class Note:
     def is_running(self) -> bool:
         """Whether the supervisor is still at it."""
         return is_alive(self.pid, self.start)
+
+    @property
+    def trace(self) -> Path | None:
+        """What the run has written of its trace, wherever it is now."""
+        pattern = f"{glob.escape(self.output.stem)}*{glob.escape(self.output.suffix)}"
+        for path in self.output.parent.glob(pattern):
+            if path.stat().st_ino == self.inode:
+                return path
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +72,21 @@ class Folder:
         """A trace of what could not be written where it belongs."""
         return self.base / "rest.json"
 
-    def leave_note(self, output: Path, detail: str, pid: int) -> None:
-        """Write down what `recover` will need."""
-        note = {"output": str(output.absolute()), "detail": detail, "pid": pid, "start": start_of(pid)}
-        (self.base / "run.json").write_text(json.dumps(note))
+    def leave_note(self, output: Path, pid: int) -> None:
+        """Write down what `recover` will need, all or nothing."""
+        inode = output.stat().st_ino if output.exists() else None
+        note = {"output": str(output.absolute()), "inode": inode, "pid": pid, "start": start_of(pid)}
+        draft = self.base / "run.json.draft"
+        draft.write_text(json.dumps(note))
+        draft.replace(self.base / "run.json")
 
-    def note(self) -> Note:
-        """Read what `leave_note` wrote."""
+    def note(self) -> Note | None:
+        """Read what `leave_note` wrote, if it did."""
         try:
             note = json.loads((self.base / "run.json").read_text())
-            return Note(Path(note["output"]), note["detail"], note["pid"], note["start"])
+            return Note(Path(note["output"]), note["inode"], note["pid"], note["start"])
         except (OSError, ValueError, KeyError, TypeError):
-            raise UsageError(f"{self.base} is not the folder of a run") from None
+            return None
 
     def remove(self) -> None:
         """Delete all of it."""
@@ -121,17 +134,13 @@ def _places(wanted: Path | None) -> list[Path]:
 
 
 def _make_in(place: Path) -> Folder:
-    from phasetrace_agent import rundir
-
     place.mkdir(parents=True, exist_ok=True)
     folder = Folder(Path(tempfile.mkdtemp(prefix="phasetrace-", dir=place.absolute())))
     try:
-        folder.base.chmod(0o755)  # workers that drop their privileges still have to import the agent
-        folder.spool.mkdir(0o700)
-        salt = os.open(folder.spool / "salt", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(salt, "wb") as file:
-            file.write(secrets.token_bytes(SALT_BYTES))
-        rundir.make(str(folder.run))
+        rundir.make(folder.run, __version__)
+        for shared in (folder.base, folder.run):
+            shared.chmod(0o755)  # workers that drop their privileges still have to import the agent
+        rundir.make_spool(folder.spool)
     except OSError:
         folder.remove()
         raise

@@ -1,4 +1,4 @@
-"""Where a run's recording goes: its trace file, an endpoint as well if asked, a place of refuge when the file fails."""
+"""Where a recording goes: its trace file, a place of refuge when that fails, an endpoint if asked."""
 
 from __future__ import annotations
 

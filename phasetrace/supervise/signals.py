@@ -1,7 +1,7 @@
-"""Signals of a supervised run: which are passed on to the command.
+r"""Signals of a supervised run: which are passed on to the command.
 
-The command shares our terminal and process group, so Ctrl-C and Ctrl-\\ reach it from the kernel already: passing
-those on as well would deliver them twice. What a process sent to us was meant for the command.
+The command shares our terminal and process group, so Ctrl-C and Ctrl-\ reach it from the kernel already:
+passing those on as well would deliver them twice. What a process sent to us was meant for the command.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def held() -> Iterator[set[signal.Signals | int]]:
 
     To be entered before any thread starts, for a signal goes to whichever thread does not block it.
     """
-    chld = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by our parent, children could not be waited for
+    chld = signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # ignored by our parent, children could not be waited for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     try:
         yield before

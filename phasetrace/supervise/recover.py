@@ -1,0 +1,71 @@
+"""`phasetrace recover`: the trace of a run whose supervisor could not finish it.
+
+A run's records are in three places: the trace, as far as it was written; `rest.json`, what could not be written
+there; and the spool. The three overlap a little, for a segment is deleted only after it was written out.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from phasetrace.errors import NothingRecordedError, UsageError
+from phasetrace.supervise import output as outputs
+from phasetrace.supervise.folder import Folder, Note, open_folder
+
+
+def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path:
+    """Write the trace of the run that left the folder `path`; gives the trace's path. The folder stays.
+
+    Raises:
+        UsageError: no folder of a run, one still recording, or an output that cannot be written.
+        NothingRecordedError: nothing is in it.
+    """
+    from phasetrace.emit.trace_file import TraceFile
+    from phasetrace.model import Recording
+    from phasetrace.supervise import summary
+
+    folder = open_folder(path)
+    note = folder.note()
+    if note and note.is_running:
+        raise UsageError(f"{path} is still recording (process {note.pid}): its trace will be {note.output}")
+    target = _target(output, note)
+    outputs.check(target)
+    recording, running = _gather(folder, note)
+    if recording == Recording():
+        raise NothingRecordedError(f"{path} holds no records")
+    trace = TraceFile(target)
+    trace.write(recording)
+    trace.close()
+    if running:
+        print(f"phasetrace: {running} recorded processes still run: recover again later", file=sys.stderr)
+    print(f"phasetrace: wrote {target}; {folder.base} can be deleted now", file=sys.stderr)
+    if not quiet:
+        sys.stderr.write(summary.of_trace(target))
+    return target
+
+
+def _target(output: Path | None, note: Note | None) -> Path:
+    if output is not None:
+        return output
+    if note is None:
+        raise UsageError("it is not known where this run's trace was to go: say it with -o")
+    return note.output
+
+
+def _gather(folder: Folder, note: Note | None):  # type: ignore[no-untyped-def]
+    from phasetrace.model import Recording
+    from phasetrace.read import read
+    from phasetrace.supervise.drain import Drain
+    from phasetrace.supervise.merge import Merged, merge
+
+    written = Recording()
+    for path in (note.trace if note else None, folder.rest if folder.rest.exists() else None):
+        if path is not None and path.stat().st_size:
+            written = merge(written, read(path))
+    spool = Merged()
+    drain = Drain(folder.spool, spool, keep=True)
+    drain.close()
+    if drain.unreadable and not drain.found:
+        raise next(iter(drain.unreadable.values()))
+    return merge(written, spool.recording), drain.running

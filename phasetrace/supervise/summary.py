@@ -1,0 +1,55 @@
+"""What a run leaves on the terminal: phases, first finding, coverage, cost; made by reading the trace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from phasetrace import advise, analyze
+from phasetrace.model import Recording
+from phasetrace.read import read
+from phasetrace.render import text
+from phasetrace.supervise.folder import Folder
+from phasetrace.supervise.outlets import Written
+from phasetrace.supervise.seen import python_versions, why_nothing
+
+
+def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written) -> str:
+    """The summary of a run, or why there is nothing to sum up."""
+    if written.failure:
+        return ""
+    recording = read(trace)
+    if not recording.requests:
+        why = why_nothing(command, python_versions(folder.spool), recording)
+        return f"phasetrace: nothing was recorded: {why}\n"
+    return _of(recording, trace)
+
+
+def of_trace(trace: Path) -> str:
+    """The summary of a trace whose run is over."""
+    recording = read(trace)
+    return _of(recording, trace) if recording.requests else "phasetrace: the trace holds no requests\n"
+
+
+def troubles(written: Written, still_running: int) -> list[str]:
+    """What the user has to know even with --quiet, a line each."""
+    lines = [line for line in (written.failure, written.rest_failure) if line]
+    if still_running:
+        processes = "process that was recorded runs" if still_running == 1 else "recorded processes run"
+        lines.append(f"{still_running} {processes} on; the trace has what they did so far")
+    delivery = written.delivery
+    if delivery is not None and delivery.undelivered:
+        lines.append(
+            f"{delivery.undelivered} spans were not delivered ({delivery.error}); the trace file has them all"
+        )
+    return lines
+
+
+def _of(recording: Recording, trace: Path) -> str:
+    diagnosis = advise.diagnose(analyze.breakdown(recording))
+    color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    width = shutil.get_terminal_size().columns
+    return "\n" + text.run_summary(diagnosis, str(trace), width, color) + "\n"
