@@ -1,0 +1,80 @@
+"""`phasetrace diagnose`: where the time of a trace went, what to change, and what that will bring."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from phasetrace.cli import fail_on, inputs, terminal
+from phasetrace.cli.slo import Slo
+from phasetrace.model import Diagnosis, Goal
+
+FOUND = 1  # the exit code of a finding beyond --fail-on
+
+Render = Callable[[Diagnosis, terminal.Shown], str]
+
+
+@click.command()
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
+@click.option(
+    "--goal",
+    type=click.Choice([goal.value for goal in Goal]),
+    help="The metric to make better. [default: e2e; without a goal, all that the device can do is healthy]",
+)
+@click.option(
+    "--slo", type=Slo(), metavar="SLO", help="Targets: chat, voice, or ttft=0.5,tpot=0.05 in seconds."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    help="[default: by the ending of -o, else text]",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the result there."
+)
+@click.option(
+    "--fail-on",
+    "limits",
+    type=fail_on.FailOn(),
+    metavar="WHAT",
+    help="Exit with 1 on: any, a cause (or several, with commas), or a predicted gain such as 15%.",
+)
+def command(
+    sources: tuple[str, ...],
+    goal: str | None,
+    slo: dict[str, float] | None,
+    form: str | None,
+    output: Path | None,
+    limits: tuple[str, ...] | None,
+) -> int:
+    """Attribute the time of recorded requests, recommend the fix, predict the gain.
+
+    INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
+    """
+    from phasetrace import advise, analyze
+
+    recording = inputs.read(sources)
+    diagnosis = advise.diagnose(analyze.breakdown(recording), goal=Goal(goal) if goal else None, slo=slo)
+    shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
+    terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
+    return FOUND if limits and fail_on.fails(diagnosis, limits) else 0
+
+
+def renderer(form: str) -> Render:
+    """What makes this format."""
+    from phasetrace.render import json_report, markdown, text
+
+    renderers: dict[str, Render] = {
+        "text": lambda d, shown: text.diagnosis(d, *shown),
+        "json": lambda d, _: json_report.diagnosis(d),
+        "markdown": lambda d, _: markdown.diagnosis(d),
+    }
+    return renderers[form]
+
+
+def _by_ending(output: Path | None) -> str:
+    return {".json": "json", ".md": "markdown"}.get(output.suffix if output else "", "text")

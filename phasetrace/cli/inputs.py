@@ -1,0 +1,69 @@
+"""Reads what the user names into one recording, with a progress bar when that takes longer than a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+import click
+
+from phasetrace.errors import NothingRecordedError
+from phasetrace.model import Recording
+
+PATIENCE_S = 1.0  # nobody wonders before
+
+
+def read(sources: Sequence[str]) -> Recording:
+    """All sources as one recording; raises one clear line where there is no request in them."""
+    from phasetrace import read as reader
+
+    recording: Recording | None = None
+    for source in sources:
+        with Progress(source) as progress:
+            one = reader.read(source, progress=progress)
+        recording = one if recording is None else _together(recording, one)
+    if recording is None or not recording.requests:
+        named = ", ".join(map(click.format_filename, sources))
+        raise NothingRecordedError(
+            f"{named}: no LLM request in it; record the application with `phasetrace run -- COMMAND`"
+        )
+    return recording
+
+
+class Progress:
+    """A bar on stderr that appears late, only on a terminal, and takes itself away."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._begin = time.monotonic()
+        self._bar: click._termui_impl.ProgressBar[int] | None = None
+        self._done = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """So many bytes are read, of so many."""
+        if self._bar is None and total and self._wanted():
+            label = f"reading {click.format_filename(self._source)}"
+            self._bar = click.progressbar(length=total, label=label, file=sys.stderr)
+        if self._bar is not None:
+            self._bar.update(done - self._done)
+            self._done = done
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.render_finish()
+
+    def _wanted(self) -> bool:
+        return sys.stderr.isatty() and time.monotonic() - self._begin > PATIENCE_S
+
+
+def _together(a: Recording, b: Recording) -> Recording:
+    from phasetrace.supervise.merge import merge
+
+    return merge(a, b)
