@@ -1,0 +1,128 @@
+"""What is known later: device times and tensors on a device. Nothing here ever waits for a device.
+
+Not verified on a GPU yet; tested against a fake device. Everything is polled when the next step or request
+comes by.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+POOL = 64  # pairs of events; a step beyond that goes without device time
+PINNED = 1 << 16  # elements of the pinned buffer that tensors are copied through; larger tensors stay unknown
+POLLS = 4  # pairs looked at a step
+
+
+class DeviceClock:
+    """Times forwards with pairs of events on the stream they run on."""
+
+    def __init__(self, new_event: Callable[[], Any], done: Callable[[int, int, int], None]) -> None:
+        self._new_event = new_event
+        self._done = done  # stream, index, nanoseconds
+        self._free: list[tuple[Any, Any]] = []
+        self._made = 0
+        self._pending: deque[tuple[int, int, tuple[Any, Any]]] = deque()
+
+    def begin(self) -> tuple[Any, Any] | None:
+        """A forward is about to be queued. None where all pairs are in use."""
+        if self._free:
+            pair = self._free.pop()
+        elif self._made < POOL:
+            self._made += 1
+            pair = (self._new_event(), self._new_event())
+        else:
+            return None
+        pair[0].record()
+        return pair
+
+    def end(self, stream: int, index: int, pair: tuple[Any, Any]) -> None:
+        """That forward has been queued, as part of this step."""
+        pair[1].record()
+        self._pending.append((stream, index, pair))
+
+    def poll(self, limit: int = POLLS) -> None:
+        """Tell the times of the pairs that the device has passed."""
+        for _ in range(min(limit, len(self._pending))):
+            stream, index, pair = self._pending[0]
+            if not pair[1].query():
+                return
+            self._pending.popleft()
+            self._done(stream, index, int(pair[0].elapsed_time(pair[1]) * 1e6))
+            self._free.append(pair)
+
+
+class HostCopies:
+    """Reads small tensors on a device: copied to the host behind the work queued so far, told when there."""
+
+    def __init__(self, pinned: Any, new_event: Callable[[], Any]) -> None:
+        self._pinned = (
+            pinned  # one flat buffer of whole numbers, made once: making it may wait for the device
+        )
+        self._size = int(pinned.shape[0])
+        self._new_event = new_event
+        self._used = 0
+        self._pending: deque[tuple[Any, Any, Callable[[list[list[int]]], None]]] = deque()
+
+    def read(self, tensor: Any, tell: Callable[[list[list[int]]], None]) -> bool:
+        """Have a two-dimensional tensor's content told later; False where it does not fit."""
+        rows, width = (int(n) for n in tensor.shape)
+        if rows * width > self._size - self._used:
+            return False
+        buffer = self._pinned[self._used : self._used + rows * width].view(rows, width)
+        buffer.copy_(tensor, non_blocking=True)
+        event = self._new_event()
+        event.record()
+        self._used += rows * width
+        self._pending.append((event, buffer, tell))
+        return True
+
+    def poll(self) -> None:
+        """Tell what has arrived. The buffer is free again once all of it has."""
+        while self._pending and self._pending[0][0].query():
+            _, buffer, tell = self._pending.popleft()
+            tell(buffer.tolist())
+        if not self._pending:
+            self._used = 0
+
+
+class Device:
+    """One kind of device: its clock, and its way to the host."""
+
+    def __init__(self, clock: DeviceClock, copies: HostCopies) -> None:
+        self.clock = clock
+        self.copies = copies
+
+    def poll(self) -> None:
+        """Tell all that is known by now."""
+        self.clock.poll(POOL)
+        self.copies.poll()
+
+
+_devices: dict[str, Device | None] = {}
+
+
+def of(kind: str | None, done: Callable[[int, int, int], None]) -> Device | None:
+    """The device of this kind; None for the host and for devices without timed events."""
+    if kind is None or kind in ("cpu", "meta"):
+        return None
+    if kind not in _devices:
+        _devices[kind] = None  # where making it fails it is not tried again
+        torch = sys.modules.get("torch")
+        event = getattr(getattr(torch, kind, None), "Event", None)
+        if event is not None:
+            pinned = torch.empty(PINNED, dtype=torch.int64, pin_memory=True)  # type: ignore[union-attr]
+            made = Device(DeviceClock(lambda: event(enable_timing=True), done), HostCopies(pinned, event))
+            _devices[kind] = made
+            atexit.register(_last_poll, made)
+    return _devices[kind]
+
+
+def _last_poll(device: Device) -> None:
+    try:
+        device.poll()
+    except Exception:
+        pass

@@ -1,0 +1,228 @@
+"""One call of `generate()` on its way: what is said of it to the recorder, and its timeline."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from phasetrace_agent import clock, layout
+from phasetrace_agent.recorder import Recorder
+
+from . import device, extract, facts, parent, prefix
+from .timeline import Timeline
+
+COUNTED_AT_ARRIVAL = 1 << 16  # ids and masks up to this size are read before the call, larger ones after it
+HASHED_SEQUENCES = 256
+
+_models: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_devices: dict[int, str | None] = {}  # by model
+_last_ends = parent.LastEnds()
+_first_sight = threading.Lock()  # of a model
+_threads = 0
+
+
+class Request:
+    """The outermost `generate()` of a thread."""
+
+    __slots__ = (
+        "recorder", "id", "call", "busy", "timeline", "device", "pending_events", "prompts", "ids",
+        "mask", "parent", "ends",
+    )  # fmt: skip
+
+    def __init__(
+        self, recorder: Recorder, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any], before: Any
+    ) -> None:
+        self.recorder = recorder
+        self.id = recorder.next_id()
+        self.busy = False  # inside a hook: what it calls belongs to it
+        self.pending_events: Any = None
+        key = model_key(recorder, model)
+        self.call = call = extract.Call(model, args, kwargs)
+        self.device = device.of(_devices.get(key), recorder.device)
+        self.prompts: list[dict[str, int]] | None = None
+        self.ids: extract.Rows | None = None
+        self.mask: extract.Rows | None = None
+        self.ends: list[dict[str, Any]] | None = None
+        chosen = extract.mode(call)
+        data: dict[str, Any] = {
+            "engine": "transformers",
+            "operation": "chat" if before.chat else "text_completion",
+            "mode": chosen,
+            "model": key,
+            "settings": extract.settings(call),
+            "cached": extract.cached_tokens(call),
+        }
+        if _elements(call.ids) + _elements(call.mask) <= COUNTED_AT_ARRIVAL:
+            self._count_prompts()
+            if self.prompts is not None:
+                data["sequences"] = [prompt for prompt in self.prompts for _ in range(call.sequences_each)]
+        if before.tokenize is not None:
+            data["tokenize"] = before.tokenize
+        self.parent = parent.active_span()
+        begin = clock.now()
+        if self.parent is not None:
+            data["parent"] = self.parent
+            since = _last_ends.frontend_begin(self.parent, begin, clock.wall())
+            if since is not None:
+                data["frontend_begin"] = since
+        if self.device is not None:
+            self._read_later()
+            begin = clock.now()
+        self.timeline = Timeline(begin, self._step, beams=chosen.startswith("beam"))
+        recorder.arrived(self.id, begin, {k: v for k, v in data.items() if v is not None})
+
+    def _step(
+        self,
+        index: int,
+        begin: int,
+        codes: Sequence[int],
+        ends: Sequence[int],
+        computed: int | None,
+        tokens: int,
+    ) -> None:
+        own = self.id
+        self.recorder.step(
+            own, index, begin, codes, ends,
+            (own,) if index == 0 else (), (),
+            () if computed is None else ((own, computed),),
+            () if tokens == 1 else ((own, tokens),),
+        )  # fmt: skip
+        if self.device is not None:
+            self.device.clock.poll()
+
+    def forward_begins(self) -> None:
+        """Time the forward on its device too."""
+        if self.device is not None:
+            self.pending_events = self.device.clock.begin()
+
+    def forward_ended(self) -> None:
+        """The forward has been queued; what it takes on the device is told when it is known."""
+        if self.pending_events is not None and self.device is not None:
+            self.device.clock.end(self.id, self.timeline.index, self.pending_events)
+            self.pending_events = None
+
+    def finished(self, time: int, result: Any, error: BaseException | None) -> None:
+        """The call has returned or raised, at `time`."""
+        timeline = self.timeline
+        timeline.finish(time, completed=error is None)
+        data: dict[str, Any] = {}
+        if timeline.inexact:
+            data["forward_end"] = "upper-bound"
+        if timeline.streamed:
+            data["streamed"] = timeline.streamed
+        if error is not None:
+            data.update(reason="error", error=type(error).__name__)
+        if self.prompts is None:
+            self._count_prompts()
+        if error is None:
+            ids = extract.returned_ids(result)
+            if ids is not None and self.device is not None and not extract.on_host(ids):
+                self.device.copies.read(ids, self._tell_endings)
+            data.update(self._endings(extract.rows(ids)))
+        self.recorder.finished(self.id, time, data)
+        if self.parent is not None:
+            _last_ends.note(self.parent, time)
+        self._hash_prompts()
+        self.call.forget()
+        if self.device is not None:
+            self.device.poll()
+
+    def _count_prompts(self) -> None:
+        call = self.call
+        self.ids = self.ids or extract.rows(call.ids)
+        self.mask = self.mask or extract.rows(call.mask)
+        self.prompts = extract.prompt_counts(call, self.ids, self.mask)
+
+    def _read_later(self) -> None:
+        """Ids and mask that lie on a device: copied behind what is queued there, told when they have come."""
+        assert self.device is not None
+        copies, call = self.device.copies, self.call
+        copies.poll()
+        ids, mask = call.ids, call.mask
+        if mask is not None and not extract.on_host(mask) and len(mask.shape) == 2:
+            copies.read(mask, self._tell_mask)
+        if ids is not None and not extract.on_host(ids):
+            copies.read(ids, self._tell_ids)
+
+    def _tell_mask(self, mask: extract.Rows) -> None:
+        self.mask = mask
+        self.prompts = extract.prompt_counts(self.call, self.ids, mask)
+        self.recorder.detail(self.id, self._endings(None))
+
+    def _tell_ids(self, ids: extract.Rows) -> None:
+        self.ids = ids
+        self._hash_prompts()
+
+    def _tell_endings(self, ids: extract.Rows) -> None:
+        self.recorder.detail(self.id, self._endings(ids))
+
+    def _endings(self, ids: extract.Rows | None) -> dict[str, Any]:
+        """Sequences and finish reason, from the ids returned."""
+        start = self.timeline.prompt_width
+        if ids is not None and start is not None:
+            self.ends = extract.endings(ids, start, self.call.eos)
+        ends = self.ends
+        sequences = extract.side_by_side(self.prompts, ends)
+        found: dict[str, Any] = {} if sequences is None else {"sequences": sequences}
+        if ends:
+            found["reason"] = "stop" if all(end["reason"] == "stop" for end in ends) else "length"
+        return found
+
+    def _hash_prompts(self) -> None:
+        """Hash each prompt; after the request, so that it stands in nobody's time to first token."""
+        salt = _salt(self.recorder)
+        if self.ids is None or not salt:
+            return
+        for row, tokens in enumerate(extract.without_padding(self.ids, self.mask)[:HASHED_SEQUENCES]):
+            hashes, lengths = prefix.chunks(tokens, salt)
+            self.recorder.prefix(self.id, row * self.call.sequences_each, hashes, lengths)
+        self.ids = None
+
+
+def model_key(recorder: Recorder, model: Any) -> int:
+    """The number of this model in the recording; its facts are told the first time."""
+    global _threads
+    key = _models.get(model)
+    if key is None:
+        with _first_sight:
+            key = _models.get(model)
+            if key is None:
+                key = recorder.next_id()
+                told = facts.model_facts(model)
+                _devices[key] = told.get("device")
+                recorder.facts(layout.MODEL, key, told)
+                _models[model] = key
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch is not None and hasattr(torch, "get_num_threads") else 0
+    if threads != _threads:
+        _threads = threads
+        recorder.facts(layout.PROCESS, 0, {"threads": threads})
+    return key
+
+
+def _elements(tensor: Any) -> int:
+    if tensor is None:
+        return 0
+    count = 1
+    for n in tensor.shape:
+        count *= int(n)
+    return count
+
+
+_salts: dict[str, bytes] = {}
+
+
+def _salt(recorder: Recorder) -> bytes:
+    """The run's salt; empty where there is none, and then nothing is hashed."""
+    folder = recorder._spool.folder
+    if folder not in _salts:
+        try:
+            with open(os.path.join(folder, "salt"), "rb") as file:
+                _salts[folder] = file.read(64)
+        except OSError:
+            _salts[folder] = b""
+    return _salts[folder]
