@@ -48,9 +48,14 @@ format: .venv/installed
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
+## record-golden: write the golden files of the reports anew; look at the difference before you commit it
+.PHONY: record-golden
+record-golden: .venv/installed
+	.venv/bin/python -m pytest -m "not slow" --record-golden
+
 ## bench: measure what phasetrace itself costs, as ratios within one run
 .PHONY: bench
-bench: .venv/installed engines
+bench: engines .venv/installed
 	.venv/bin/python -m benchmarks
 
 ## fuzz: long runs of the randomised tests
@@ -75,7 +80,7 @@ clean:
 ## help: this text
 .PHONY: help
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "make %-8s %s\n", $$1, $$2 }'
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST)) | awk -F': ' '{ printf "make %-13s %s\n", $$1, $$2 }'
 
 # The file `installed` is written last, so an interrupted install is done again.
 
