@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from phasetrace.analyze import checks, metrics, prefix, tokens, warm_up
 from phasetrace.analyze.attribution import PauseClock, phases, whole
@@ -35,7 +34,7 @@ def breakdown(recording: Recording) -> Breakdown:
         for process in {request.process for request in finished}
     }
     requests = [_request(r, table, clocks[r.process], repeated.get(r.id)) for r in finished]
-    warm, diagnosed = _tell_apart(requests, table)
+    warm, diagnosed = warm_up.tell_apart(requests, table)
     return Breakdown(
         recording=recording,
         requests=tuple(diagnosed),
@@ -64,23 +63,6 @@ def _request(request: Request, table: StepTable, clock: PauseClock, repeated: in
         repeated_prompt_tokens=repeated,
         padded_decode_tokens=tokens.padded_decode_tokens(request),
     )
-
-
-def _tell_apart(
-    requests: Sequence[RequestBreakdown], table: StepTable
-) -> tuple[list[RequestBreakdown], list[RequestBreakdown]]:
-    """Warm-up and the rest; where nothing else would remain, nothing is set aside."""
-    groups: dict[tuple[str, str | None], list[RequestBreakdown]] = defaultdict(list)
-    for request in requests:
-        groups[request.request.process, request.request.model].append(request)
-    set_aside: dict[str, RequestBreakdown] = {}
-    for group in groups.values():
-        excess = warm_up.excess_ns(group, table)
-        cold = [r for r, ns in zip(group, excess, strict=True) if warm_up.is_warm_up(r, ns)]
-        if len(cold) < len(group):
-            set_aside |= {r.request.id: replace(r, warm_up=True) for r in cold}
-    rest = [r for r in requests if r.request.id not in set_aside]
-    return list(set_aside.values()), rest
 
 
 def _summed(requests: Iterable[RequestBreakdown]) -> tuple[PhaseTime, ...]:

@@ -7,7 +7,9 @@ full is not called warm-up because later ones found their prefix in a cache.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Phase, RequestBreakdown
@@ -20,6 +22,30 @@ MOST_LEADING = 4  # of a model's first requests: compilation repeats for a few n
 FIRST_STEPS = 4  # decode graphs are compiled or captured in the first steps that have their shape
 STEP_FACTOR = 10.0  # a first step this many times the median step is one-off work, not a longer context
 FEWEST_STEPS = 8  # fewer give no median
+
+
+def excess_by_request(requests: Iterable[RequestBreakdown], table: StepTable) -> dict[str, int]:
+    """Request id -> time spent on one-off work; each process warms up each model for itself."""
+    groups: dict[tuple[str, str | None], list[RequestBreakdown]] = defaultdict(list)
+    for request in sorted(requests, key=lambda r: (r.request.arrival_ns, r.request.id)):
+        groups[request.request.process, request.request.model].append(request)
+    return {
+        request.request.id: ns
+        for group in groups.values()
+        for request, ns in zip(group, excess_ns(group, table), strict=True)
+    }
+
+
+def tell_apart(
+    requests: Sequence[RequestBreakdown], table: StepTable
+) -> tuple[list[RequestBreakdown], list[RequestBreakdown]]:
+    """Warm-up and the rest; where nothing else would remain, nothing is set aside."""
+    excess = excess_by_request(requests, table)
+    cold = [r for r in requests if is_warm_up(r, excess[r.request.id])]
+    if len(cold) == len(requests):
+        return [], list(requests)
+    set_aside = {r.request.id for r in cold}
+    return [replace(r, warm_up=True) for r in cold], [r for r in requests if r.request.id not in set_aside]
 
 
 def excess_ns(requests: Sequence[RequestBreakdown], table: StepTable) -> list[int]:

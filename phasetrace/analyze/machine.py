@@ -1,0 +1,45 @@
+"""What the device allows: ceilings measured on it, else bounds that hold for any of its kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phasetrace.model import ModelFacts
+
+# The least memory bandwidth, in bytes a second, of devices that people run language models on: one channel of
+# DDR4 reached from one core; an NVIDIA T4 (320 GB/s) less a third; the first Apple M1. A step that takes many
+# times what these would need is not bound by reading weights on any device of that kind.
+SLOWEST_BANDWIDTH = {"cpu": 8e9, "cuda": 200e9, "mps": 60e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What a machine reached when it was measured (`phasetrace bench`), or what is known of its kind."""
+
+    bandwidth_bytes_s: float
+    flops_s: float | None = None
+    source: str = "measured"
+
+
+def weight_floor_ns(model: ModelFacts | None, ceilings: Ceilings | None) -> float | None:
+    """Nanoseconds to read every weight once: weight bytes / bandwidth. None where either is unknown.
+
+    Every decode step reads all weights of a dense model, whatever the batch (Pope et al. 2022, section 2.1).
+    """
+    if model is None or not model.weight_bytes or ceilings is None:
+        return None
+    return model.weight_bytes / ceilings.bandwidth_bytes_s * 1e9
+
+
+def slowest_weight_read_ns(model: ModelFacts | None) -> float | None:
+    """Nanoseconds to read every weight once on the slowest device of the model's kind; None where unknown."""
+    if model is None or not model.weight_bytes or model.device not in SLOWEST_BANDWIDTH:
+        return None
+    return model.weight_bytes / SLOWEST_BANDWIDTH[model.device] * 1e9
+
+
+def resident_bytes(model: ModelFacts) -> int | None:
+    """Weight bytes that stay on the device."""
+    if model.weight_bytes is None:
+        return None
+    return model.weight_bytes - (model.offloaded_bytes or 0)

@@ -1,0 +1,106 @@
+"""What the trace itself says of the cost of a token: by least squares over its prefills and its decode steps.
+
+Only what varied can be told apart: where all steps had one batch size, the cost of a sequence is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
+from phasetrace.model import Ints, Part, Phase, Request, RequestBreakdown
+
+Floats = npt.NDArray[np.float64]
+
+FORWARD = PART_ORDER.index(Part.FORWARD)
+FEWEST_POINTS = 3  # two points make a line whatever they say
+LEAST_RANGE = 2.0  # largest over smallest: noise of 10 % bends a slope over a narrower range by its own size
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillCost:
+    """Forward time of a prefill = fixed + per_token x new tokens; without a range, all is per token."""
+
+    fixed_ns: float | None
+    per_token_ns: float
+    longest: int  # new tokens of the longest prefill seen
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """Forward time of a decode step = fixed + per_row x rows; unknown apart where rows did not vary."""
+
+    typical_ns: float
+    fixed_ns: float | None
+    per_row_ns: float | None
+    fewest_rows: int
+    most_rows: int
+
+
+def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
+    """Fitted on the forward part of each request's prefill."""
+    points = [
+        (r.new_prompt_tokens, ns)
+        for r in requests
+        if r.new_prompt_tokens and (ns := r.part_ns(Phase.PREFILL, Part.FORWARD) or r.phase_ns(Phase.PREFILL))
+    ]
+    if not points:
+        return None
+    tokens, times = np.array(points, np.float64).T
+    average = float(times.sum() / tokens.sum())
+    longest = int(tokens.max())
+    if len(points) < FEWEST_POINTS or longest < LEAST_RANGE * tokens.min():
+        return PrefillCost(None, average, longest)
+    fixed, per_token = non_negative(np.stack([np.ones(len(tokens)), tokens], axis=1), times)
+    return PrefillCost(fixed, per_token or average, longest)
+
+
+def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
+    """Fitted on the forward part of the decode steps that the requests took part in."""
+    used = decode_rows(requests, table)
+    times = table.parts[used, FORWARD].astype(np.float64)
+    rows = table.computed_tokens[used]
+    rows = np.where(rows == UNKNOWN, table.running[used], rows)
+    known = (rows != UNKNOWN) & (times > 0)
+    times, rows = times[known], rows[known]
+    if len(times) == 0:
+        return None
+    fewest, most = int(rows.min()), int(rows.max())
+    typical = float(np.median(times))
+    if len(times) < FEWEST_POINTS or most < LEAST_RANGE * fewest:
+        return StepCost(typical, None, None, fewest, most)
+    fixed, per_row = non_negative(np.stack([np.ones(len(rows)), rows.astype(np.float64)], axis=1), times)
+    return StepCost(typical, fixed, per_row, fewest, most)
+
+
+def decode_rows(requests: Iterable[Request], table: StepTable) -> npt.NDArray[np.bool_]:
+    """Which steps of the table at least one of the requests decoded in."""
+    change: Ints = np.zeros(len(table.index) + 1, np.int64)
+    for request in requests:
+        rows = table.rows(request)
+        if rows is None or request.first_token_ns is None or request.last_token_ns is None:
+            continue
+        decode = table.after_prefill(rows, request.first_token_ns)
+        ends = table.end_ns[decode.begin : decode.end]
+        change[decode.begin] += 1
+        change[decode.begin + int(ends.searchsorted(request.last_token_ns, side="right"))] -= 1
+    used: npt.NDArray[np.bool_] = np.cumsum(change)[:-1] > 0
+    return used
+
+
+def non_negative(columns: Floats, values: Floats) -> list[float]:
+    """Least squares with no negative coefficient: a cost below zero is noise, so its column is left out."""
+    kept = list(range(columns.shape[1]))
+    while kept:
+        found, *_ = np.linalg.lstsq(columns[:, kept], values, rcond=None)
+        if (found >= 0).all():
+            result = [0.0] * columns.shape[1]
+            for column, value in zip(kept, found.tolist(), strict=True):
+                result[column] = value
+            return result
+        kept.pop(int(found.argmin()))
+    return [0.0] * columns.shape[1]
