@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-# What the configurations of different models call the same number NAMES = { "layers": ("num_hidden_layers",
-"n_layer", "num_layers", "n_layers"), "hidden_size": ("hidden_size", "n_embd", "d_model"), "heads":
-("num_attention_heads", "n_head", "num_heads", "n_heads"), "kv_heads": ("num_key_value_heads",
-"num_kv_heads", "multi_query_group_num"), "head_dim": ("head_dim", "d_kv"), "vocabulary": ("vocab_size",),
-"max_context": ("max_position_embeddings", "n_positions", "max_seq_len"), }
+# What the configurations of different models call the same number
+NAMES = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "multi_query_group_num"),
+    "head_dim": ("head_dim", "d_kv"),
+    "vocabulary": ("vocab_size",),
+    "max_context": ("max_position_embeddings", "n_positions", "max_seq_len"),
+}
+
 
 def model_facts(model: Any) -> dict[str, Any]:
-"""The fields of the recording's ModelFacts that this model tells."""
+    """The fields of the recording's ModelFacts that this model tells."""
     config = getattr(model, "config", None)
     facts: dict[str, Any] = {"architecture": type(model).__name__, "name": _name(config)}
     facts.update(_shape(_text_config(config)))

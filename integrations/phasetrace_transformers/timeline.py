@@ -90,7 +90,7 @@ class Timeline:
             self.base = width
 
     def judged(self, entered: int, left: int, width: int | None) -> None:
-        """The stopping criteria ran on ids `width` wide; the step's tokens are out, unless this was a draft."""
+        """The stopping criteria ran on ids `width` wide: the tokens are out, unless this was a draft."""
         self._cut(self.gap, entered)
         self._cut(CRITERIA, left)
         if not (self.forwarded or self.updated or self.processed):
@@ -119,7 +119,7 @@ class Timeline:
         self._between(ENCODE, entered, left)
 
     def finish(self, time: int, completed: bool) -> None:
-        """The call is over; an unfinished step is written if it gave a token unseen, or if the call failed."""
+        """The call is over; an unfinished step is written if it gave a token unseen, or if it failed."""
         last_token_unseen = (
             completed and self.processed
         )  # beam search of 4.46 may end without asking the criteria
