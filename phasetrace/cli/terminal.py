@@ -25,10 +25,11 @@ class Shown(NamedTuple):
 
 
 def shown_by(stream: TextIO) -> Shown:
-    """Colour and full width on a terminal only; ASCII where the encoding knows no more."""
+    """Full width and colour on a terminal; elsewhere colour if asked for; ASCII where no more can be encoded."""
     terminal = stream.isatty()
     width = min(shutil.get_terminal_size().columns, WIDEST) if terminal else WIDTH_OF_FILES
-    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    able = terminal and os.environ.get("TERM") != "dumb"
+    color = (able or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
     return Shown(width, color, not (stream.encoding or "ascii").lower().startswith("utf"))
 
 

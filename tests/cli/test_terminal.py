@@ -18,7 +18,7 @@ class Terminal(io.TextIOWrapper):
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "TERM"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((100, 24)))
 
@@ -35,6 +35,14 @@ def test_a_pipe_has_neither() -> None:
 def test_colour_can_be_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     assert not terminal.shown_by(Terminal()).color
+
+
+def test_colour_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert terminal.shown_by(pipe).color
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not terminal.shown_by(pipe).color
 
 
 def test_where_the_encoding_knows_no_more_it_is_ascii() -> None:
