@@ -48,11 +48,6 @@ format: .venv/installed
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-## record-golden: write the golden files of the reports anew; look at the difference before you commit it
-.PHONY: record-golden
-record-golden: .venv/installed
-	.venv/bin/python -m pytest -m "not slow" --record-golden
-
 ## bench: measure what phasetrace itself costs, as ratios within one run
 .PHONY: bench
 bench: engines .venv/installed

@@ -25,11 +25,6 @@ class OtherPython(NamedTuple):
     path: Path
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make record-golden` rewrites the golden files from what the code says now."""
-    parser.addoption("--record-golden", action="store_true", help="write golden files anew")
-
-
 def engine_missing(what: str) -> NoReturn:
     """Skip the test by name, or fail it where engines are required."""
     reason = f"{what} is not installed; `make engines` sets it up"

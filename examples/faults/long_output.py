@@ -24,7 +24,7 @@ def main() -> None:
     torch.set_num_threads(2)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
-    model = make_model(tokenizer, hidden=384, layers=2)
+    model = make_model(tokenizer, hidden=512, layers=4)
     for number in range(2):
         inputs = tokenizer(make_prompt(40, seed=300 + number), return_tensors="pt")
         output = model.generate(
