@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 
 def shown_by(stream: TextIO) -> Shown:
-    """Full width and colour on a terminal; elsewhere colour if asked for; ASCII where no more can be encoded."""
+    """Full width and colour on a terminal, elsewhere colour if asked for; ASCII where no more is encoded."""
     terminal = stream.isatty()
     width = min(shutil.get_terminal_size().columns, WIDEST) if terminal else WIDTH_OF_FILES
     able = terminal and os.environ.get("TERM") != "dumb"
