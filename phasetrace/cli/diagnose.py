@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from phasetrace.cli import fail_on, inputs, terminal
-from phasetrace.cli.slo import Slo
 from phasetrace.model import Diagnosis, Goal
 
 FOUND = 1  # the exit code of a finding beyond --fail-on
@@ -22,10 +21,10 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
 @click.option(
     "--goal",
     type=click.Choice([goal.value for goal in Goal]),
-    help="The metric to make better. [default: e2e; without a goal, all that the device can do is healthy]",
+    help="The metric to make better. [default: what the trace suggests; the verdict says it]",
 )
 @click.option(
-    "--slo", type=Slo(), metavar="SLO", help="Targets: chat, voice, or ttft=0.5,tpot=0.05 in seconds."
+    "--slo", metavar="SLO", help="What was promised, in seconds: chat, voice, or ttft=0.5,tpot=0.05."
 )
 @click.option(
     "--format",
@@ -46,7 +45,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
 def command(
     sources: tuple[str, ...],
     goal: str | None,
-    slo: dict[str, float] | None,
+    slo: str | None,
     form: str | None,
     output: Path | None,
     limits: tuple[str, ...] | None,
@@ -56,9 +55,10 @@ def command(
     INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
     """
     from phasetrace import advise, analyze
+    from phasetrace.advise.goals import parse_slo
 
-    recording = inputs.read(sources)
-    diagnosis = advise.diagnose(analyze.breakdown(recording), goal=Goal(goal) if goal else None, slo=slo)
+    wanted, promised = Goal(goal) if goal else None, parse_slo(slo) if slo else None
+    diagnosis = advise.diagnose(analyze.breakdown(inputs.read(sources)), goal=wanted, slo=promised)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0
