@@ -15,7 +15,7 @@ GRACE_S = 5.0  # for processes that outlive the command
 
 
 class Background(threading.Thread):
-    """Drains until told to finish, then gives what still runs its grace. Its results hold once it has ended."""
+    """Drains until told to finish, then gives what still runs its grace. Results hold once it has ended."""
 
     def __init__(self, folder: Folder, options: RunOptions) -> None:
         super().__init__(name="phasetrace-drain", daemon=True)

@@ -1,7 +1,7 @@
 """`phasetrace recover`: the trace of a run whose supervisor could not finish it.
 
-A run's records are in three places: the trace, as far as it was written; `rest.json`, what could not be written
-there; and the spool. The three overlap a little, for a segment is deleted only after it was written out.
+A run's records are in three places: the trace, as far as it was written; `rest.json`, what could not be
+written there; and the spool. The three overlap a little, for a segment is deleted only after it was written out.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Target:
 
 
 def resolve(command: Sequence[str]) -> Target | None:
-    """The Python that `command` runs: itself, what its script asks for, or one behind a wrapper like `nice`."""
+    """The Python that `command` runs: itself, what its script asks for, or one behind a wrapper (`nice`)."""
     program = shutil.which(command[0])
     if program is None:
         return None
