@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from phasetrace.assemble.spool import Record, SegmentInfo, read_segment
 from phasetrace_agent import layout, rundir
 
-from phasetrace.assemble.spool import Record, SegmentInfo, read_segment
+
+def read_spool(folder: Path) -> list[Record]:
+    """All records of a folder, segment by segment in the order in which they were opened."""
+    segments = sorted((read_segment(path) for path in folder.glob("*.seg")), key=lambda read: read[0].number)
+    return [record for _, records, _ in segments for record in records]
 
 
 @dataclass
