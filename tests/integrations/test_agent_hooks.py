@@ -171,10 +171,10 @@ importhook.TRIGGERS["engine.core"] = "integration"
 sys.path.insert(0, "packages")
 """
 INTEGRATION = """
+import sys
 calls = []
 def instrument(recorder):
-    import engine.core
-    calls.append(engine.core.READY)
+    calls.append(sys.modules["engine.core"].READY)
     recorder.mark(1, 1, 1)
 """
 
@@ -233,9 +233,7 @@ for _ in range(2):
     assert output(engine_app, code).split("\n")[0].endswith("False")
 
 
-@pytest.mark.parametrize(
-    "source", ["raise RuntimeError('secret')", "", "def instrument(recorder): 1 / 0", "1 +"]
-)
+@pytest.mark.parametrize("source", ["raise RuntimeError", "", "def instrument(recorder): 1 / 0", "1 +"])
 def test_an_integration_that_fails_is_told_and_the_engine_works(engine_app: Run, source: str) -> None:
     (engine_app.base / "packages" / "integration.py").write_text(source)
     assert output(engine_app, "import engine.core; print(engine.core.READY)") == "True"
