@@ -68,7 +68,7 @@ def phases(b: Breakdown, ink: Ink, parts: bool = True) -> list[str]:
         return []
     widths = apportion([p.ns for p in shown], ink.width - 4)
     bar = "  " + "".join(ink.fill(p.phase, w) for p, w in zip(shown, widths, strict=True))
-    figures = [(p.phase.value, units.duration(p.ns), units.share(p.ns / total)) for p in shown]
+    figures = [(p.phase.value, ink.say(units.duration(p.ns)), units.share(p.ns / total)) for p in shown]
     room = table_room([("#", "phase", "time", "share"), *(("#", *f) for f in figures)], ink.width)
     rows: list[tuple[Cell, ...]] = [_head(ink, "", "phase", "time", "share", "parts" if parts else "")]
     for p, figure in zip(shown, figures, strict=True):
@@ -84,7 +84,8 @@ def metrics(b: Breakdown, ink: Ink) -> list[str]:
     for name in METRICS:
         if name in b.metrics:
             m = b.metrics[name]
-            rows.append((units.metric_name(name), *map(units.duration, (m.p50, m.p95, m.p99))))
+            figures = [ink.say(units.duration(value)) for value in (m.p50, m.p95, m.p99)]
+            rows.append((units.metric_name(name), *figures))
     lines = columns([_head(ink, "", "p50", "p95", "p99"), *rows], right=(1, 2, 3)) if rows else []
     if b.throughput_tok_s is not None:
         lines.append(f"  throughput  {units.rate(b.throughput_tok_s)}")
@@ -115,7 +116,7 @@ def others(d: Diagnosis, ink: Ink) -> list[str]:
         (
             ink.say(f.cause),
             f"{ink.say(f.phase)} {units.share(f.share)}",
-            units.gain(f.prediction) if f.prediction else "",
+            ink.say(units.gain(f.prediction)) if f.prediction else "",
         )
         for f in context.further(d)
     ]
@@ -137,14 +138,14 @@ def seen(d: Diagnosis, ink: Ink) -> list[str]:
     processes, hooked, lost = context.coverage(recording)
     if processes is None:
         return ink.wrap(f"read from {recording.source}: how much of the run it covers is unknown", first="")
-    said = f"recorded {hooked} of {units.counted(processes, 'process').replace('processs', 'processes')}"
+    said = f"recorded {hooked} of {units.counted(processes, 'process')}"
     said += f", lost {units.counted(lost, 'record')}" if lost else ", lost nothing"
     cost = context.overhead(recording)
     if cost is not None:
         said += f"; time inside hooks {units.share(cost)} of the run"
     whole = hooked == processes and not lost
     lines = [line if whole else ink.warn(line) for line in ink.wrap(said)]
-    return lines + _asides("not recorded", context.troubles(recording), ink)
+    return lines + _asides("missed", context.troubles(recording), ink)
 
 
 def _where(f: Finding) -> str:

@@ -70,8 +70,9 @@ def count(number: int | None) -> str:
 
 
 def counted(number: int | None, noun: str) -> str:
-    """A count and its noun: "1 request", "2 requests"."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+    """A count and its noun: "1 request", "2 requests", "2 processes"."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{count(number)} {noun}{'' if number == 1 else plural}"
 
 
 def rate(tokens_per_s: float | None) -> str:

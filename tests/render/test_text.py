@@ -14,6 +14,9 @@ from phasetrace.model import (
     Goal,
     ModelFacts,
     NotEnoughData,
+    Percentiles,
+    Phase,
+    Prediction,
     Process,
     Recording,
 )
@@ -32,6 +35,16 @@ def test_in_ascii(made: ModuleType, golden: Callable[[str, str], None]) -> None:
     said = text.diagnosis(made.diagnosis(), ascii=True)
     assert said.isascii()
     golden("diagnosis.ascii.txt", said)
+
+
+def test_microseconds_in_ascii(made: ModuleType) -> None:
+    short = Prediction("tpot_s", 5e-5, 2e-5, 1e-5, 3e-5, 2.5)
+    brief = made.breakdown(
+        phases=(made.phase(Phase.DECODE, 0.05, forward=0.05),),
+        metrics={"itl_ns": Percentiles(5e4, 5e4, 5e4)},
+    )
+    d = made.diagnosis(breakdown=brief, findings=(made.finding(ns=50_000, prediction=short),) * 2)
+    assert text.diagnosis(d, ascii=True).isascii()
 
 
 def test_colour_adds_nothing_but_colour(made: ModuleType) -> None:
