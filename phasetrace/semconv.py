@@ -1,6 +1,6 @@
-"""The one list of names that others see: spans, attributes, metrics, causes; each with its unit and meaning. Pure data.
+"""The one list of names that others see: spans, attributes, metrics, causes; with units and meanings. Pure data.
 
-Names follow the OpenTelemetry GenAI conventions where those have one; what they lack lives under `phasetrace.*`.
+Names follow the OpenTelemetry GenAI conventions where those have one; what they lack is under `phasetrace.*`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 
 
 class Described(str, Enum):
-    """A string with a unit (UCUM, "" where it has none) and a meaning: `NAME = ("key", "unit", "meaning")`."""
+    """A string with a unit (UCUM, "" where none) and a meaning: `NAME = ("key", "unit", "meaning")`."""
 
     unit: str
     meaning: str
@@ -25,6 +25,216 @@ class Described(str, Enum):
     def __str__(self) -> str:
         """The key itself, so that it can be formatted and written as such."""
         return str.__str__(self._value_)
+
+
+class SpanName(Described):
+    """What spans are called. The span of a request itself is named `{operation} {model}`."""
+
+    FRONTEND = (
+        "frontend",
+        "",
+        "from the request's arrival until the engine has it: the application, tokenising",
+    )
+    QUEUE = ("queue", "", "the engine has the request and has not begun it")
+    PREFILL = ("prefill", "", "from the first step until the first token")
+    PREFILL_CHUNK = ("prefill chunk", "", "one step that read a part of the prompt")
+    DECODE = ("decode", "", "from the first token until the last one")
+    DECODE_CHUNK = (
+        "decode chunk",
+        "",
+        "a stretch of a decode whose token times do not fit into one attribute",
+    )
+    TOKEN = ("token", "", "the wait for one token, or for a run of unremarkable ones")
+    PREEMPTED = ("preempted", "", "the engine had put the request aside for others")
+    DELIVERY = ("delivery", "", "from the last token until the user had it")
+    STEPS = ("phasetrace.steps", "", "up to 1,024 steps of an engine, column by column (files only)")
+    PAUSES = ("phasetrace.pauses", "", "stops of a whole process, column by column (files only)")
+    PROCESS = (
+        "phasetrace.process",
+        "",
+        "what a recorded process ran, and what recording it cost (files only)",
+    )
+    MODEL = ("phasetrace.model", "", "a model's shape (files only)")
+    RUN = ("phasetrace.run", "", "the recording as a whole (files only)")
+
+
+class Attribute(Described):
+    """Keys of attributes. One that ends in a dot is a prefix, followed by a name of the engine's own."""
+
+    # of the conventions
+    SERVICE_NAME = ("service.name", "", "the application")
+    ERROR_TYPE = ("error.type", "", "type of the exception that ended the request")
+    PROCESS_PID = ("process.pid", "", "process id")
+    PROCESS_PARENT_PID = ("process.parent_pid", "", "process id of the parent")
+    PROCESS_EXECUTABLE = ("process.executable.name", "", "basename of the executable")
+    PROCESS_PYTHON = ("process.runtime.version", "", "version of Python")
+    OPERATION = ("gen_ai.operation.name", "", "chat, text_completion, ...")
+    PROVIDER = ("gen_ai.provider.name", "", "the engine: transformers, vllm, ...")
+    REQUEST_MODEL = ("gen_ai.request.model", "", "name of the model")
+    REQUEST_MAX_TOKENS = ("gen_ai.request.max_tokens", "{token}", "cap on output tokens")
+    REQUEST_CHOICES = ("gen_ai.request.choice.count", "{choice}", "sequences asked for, where not one")
+    REQUEST_STREAM = ("gen_ai.request.stream", "", "whether tokens were handed out one by one")
+    REQUEST_ID = ("gen_ai.request.id", "", "the engine's own id of the request, else phasetrace's")
+    FINISH_REASONS = (
+        "gen_ai.response.finish_reasons",
+        "",
+        "why each sequence ended: stop, length, error, abort",
+    )
+    INPUT_TOKENS = ("gen_ai.usage.input_tokens", "{token}", "prompt tokens over all sequences, no padding")
+    OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "{token}", "output tokens over all sequences")
+    CACHE_READ = (
+        "gen_ai.usage.cache_read.input_tokens",
+        "{token}",
+        "prompt tokens whose KV was there already",
+    )
+    NUM_SEQUENCES = ("gen_ai.usage.num_sequences", "{sequence}", "sequences of the request")
+    LATENCY_QUEUE = ("gen_ai.latency.time_in_queue", "s", "received by the engine until first scheduled")
+    LATENCY_TTFT = ("gen_ai.latency.time_to_first_token", "s", "arrival until the first token")
+    LATENCY_E2E = ("gen_ai.latency.e2e", "s", "arrival until the end")
+    LATENCY_PREFILL = ("gen_ai.latency.time_in_model_prefill", "s", "first scheduled until the first token")
+    LATENCY_DECODE = ("gen_ai.latency.time_in_model_decode", "s", "first token until the last one")
+    LATENCY_INFERENCE = (
+        "gen_ai.latency.time_in_model_inference",
+        "s",
+        "first scheduled until the last token",
+    )
+
+    # of a request
+    ID = ("phasetrace.request.id", "", "id of the request, unique in a recording")
+    TRACE_ID = (
+        "phasetrace.request.trace_id",
+        "",
+        "the trace it belongs to, where that trace had no room for it",
+    )
+    PARENT_SPAN_ID = ("phasetrace.request.parent_span_id", "", "its parent in that trace")
+    EXTERNAL_ID = ("phasetrace.request.external_id", "", "the engine's own id of it")
+    PROCESS_KEY = ("phasetrace.process.key", "", "the recorded process")
+    MODEL_KEY = ("phasetrace.model.key", "", "the recorded model")
+    MODE = ("phasetrace.request.mode", "", "greedy, sample, beam, assisted, prompt_lookup, ...")
+    STATUS = ("phasetrace.request.status", "", "ok, failed, or cut-off with the recording")
+    FINISH_REASON = ("phasetrace.request.finish_reason", "", "why the request as a whole ended")
+    RECEIVED = ("phasetrace.request.received", "ns", "since the epoch: the engine had it")
+    SCHEDULED = ("phasetrace.request.scheduled", "ns", "since the epoch: its first step began")
+    FIRST_TOKEN = ("phasetrace.request.first_token", "ns", "since the epoch: its first token was there")
+    LAST_TOKEN = ("phasetrace.request.last_token", "ns", "since the epoch: its last token was there")
+    FINISHED = ("phasetrace.request.finished", "ns", "since the epoch: the user had it all")
+    TOKENIZE = ("phasetrace.request.tokenize", "ns", "tokenising, inside the frontend")
+    DETOKENIZE = ("phasetrace.request.detokenize", "ns", "turning tokens into text, inside the delivery")
+    CACHED_TOKENS = (
+        "phasetrace.request.cached_tokens",
+        "{token}",
+        "prompt tokens that were not computed again",
+    )
+    PROMPT_TOKENS = ("phasetrace.sequence.prompt_tokens", "{token}", "of each sequence, -1 where unknown")
+    PADDING_TOKENS = ("phasetrace.sequence.padding_tokens", "{token}", "of each sequence, -1 where unknown")
+    SEQUENCE_TOKENS = ("phasetrace.sequence.output_tokens", "{token}", "of each sequence, -1 where unknown")
+    SEQUENCE_REASONS = ("phasetrace.sequence.finish_reasons", "", "of each sequence, empty where unknown")
+    STREAM = ("phasetrace.request.stream", "", "the stream of steps it took part in")
+    FIRST_STEP = ("phasetrace.request.first_step", "{step}", "its first step in that stream")
+    LAST_STEP = ("phasetrace.request.last_step", "{step}", "its last step in that stream")
+    PREFILL_CHUNKS = (
+        "phasetrace.request.prefill_chunks",
+        "",
+        "packed: steps that read the prompt, positions",
+    )
+    YIELDS = ("phasetrace.request.yields", "", "packed: steps that gave other than one token, tokens")
+    PREEMPTIONS = ("phasetrace.request.preemptions", "", "packed: begins and ends of preemptions")
+    PREFIXES = ("phasetrace.request.prefixes", "", "packed: salted hashes of chunks of the prompt")
+    DERIVED = ("phasetrace.request.derived", "", "fields that were worked out, not observed")
+    SETTING = ("phasetrace.setting.", "", "a generation setting")
+    SPANS_LEFT_OUT = (
+        "phasetrace.spans_left_out",
+        "{span}",
+        "spans that the budget of the trace had no room for",
+    )
+
+    # of its children
+    CHUNK_TOKENS = ("phasetrace.prefill.tokens", "{token}", "positions computed, padding included")
+    CHUNK_COUNT = ("phasetrace.prefill.chunks", "{step}", "steps that read the prompt")
+    ITL = ("phasetrace.decode.itl", "us", "the wait for each token after the first, in order; 1,024 at most")
+    ITL_P50 = ("phasetrace.decode.itl_p50", "us", "median wait for a token")
+    ITL_P99 = ("phasetrace.decode.itl_p99", "us", "99th percentile of the waits for a token")
+    ITL_MAX = ("phasetrace.decode.itl_max", "us", "longest wait for a token")
+    STALLS = ("phasetrace.decode.stalls", "{token}", "tokens that took more than 3 times the median")
+    TOKEN_INDEX = (
+        "phasetrace.token.index",
+        "",
+        "number of the first token of the span; the request's first is 0",
+    )
+    TOKEN_COUNT = ("phasetrace.token.count", "{token}", "tokens of one sequence in the span")
+
+    # of steps
+    STEPS_STREAM = ("phasetrace.steps.stream", "", "the stream they belong to")
+    STEPS_FIRST = ("phasetrace.steps.first", "", "index of the first one in its stream")
+    STEPS_BEGIN = ("phasetrace.steps.begin", "ns", "packed: when each began, since the epoch")
+    STEPS_DURATION = ("phasetrace.steps.duration", "ns", "packed: how long each took")
+    STEPS_DEVICE = ("phasetrace.steps.device", "ns", "packed: time on the device, -1 where unknown")
+    STEPS_RUNNING = ("phasetrace.steps.running", "{sequence}", "packed: sequences in each")
+    STEPS_NEW = ("phasetrace.steps.new_tokens", "{token}", "packed: tokens given out by each")
+    STEPS_COMPUTED = (
+        "phasetrace.steps.computed_tokens",
+        "{token}",
+        "packed: input positions computed by each",
+    )
+    STEPS_PART = ("phasetrace.steps.part.", "ns", "packed: time of one part in each")
+
+    # of pauses
+    PAUSE_KIND = ("phasetrace.pauses.kind", "", "gc, ...")
+    PAUSE_BEGIN = ("phasetrace.pauses.begin", "ns", "packed: when each began, since the epoch")
+    PAUSE_DURATION = ("phasetrace.pauses.duration", "ns", "packed: how long each took")
+    PAUSE_DETAIL = ("phasetrace.pauses.detail.", "", "packed: a number that goes with each")
+
+    # of a process, a model, a run
+    PROCESS_SCRIPT = ("phasetrace.process.script", "", "basename of the script")
+    PROCESS_BEGIN = ("phasetrace.process.begin", "ns", "since the epoch: recording began")
+    PROCESS_END = ("phasetrace.process.end", "ns", "since the epoch: last sign of life")
+    PROCESS_ENGINE = ("phasetrace.process.engine.", "", "version of an engine that was recorded")
+    PROCESS_REFUSED = ("phasetrace.process.refused.", "", "why an engine was not recorded")
+    PROCESS_FACT = ("phasetrace.process.fact.", "", "a knob or a fact of the process")
+    HOOK_CALLS = ("phasetrace.process.hook_calls", "{call}", "calls of recording hooks")
+    HOOK_TIME = ("phasetrace.process.hook_time", "ns", "time inside recording hooks")
+    LOST_RECORDS = ("phasetrace.process.lost_records", "{record}", "records that could not be kept")
+    TROUBLES = ("phasetrace.process.troubles", "", "hooks that disabled themselves")
+    UNCOVERED = ("phasetrace.process.uncovered", "", "Python children that ran without phasetrace")
+    MODEL_FACT = ("phasetrace.model.fact.", "", "a fact of the model: parameters, weight_bytes, layers, ...")
+    RUN_BEGIN = ("phasetrace.run.begin", "ns", "since the epoch")
+    RUN_END = ("phasetrace.run.end", "ns", "since the epoch")
+    RUN_SOURCE = ("phasetrace.run.source", "", "who recorded it")
+    DEFECTS = ("phasetrace.run.defects", "", "what is missing in the data or contradicts")
+
+
+class Metric(Described):
+    """Metrics of the GenAI conventions, with the buckets that those prescribe."""
+
+    bounds: tuple[float, ...]
+
+    def __new__(cls, value: str, unit: str, meaning: str, bounds: tuple[float, ...]) -> Metric:
+        """Make the member equal to its name."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.unit = unit
+        member.meaning = meaning
+        member.bounds = bounds
+        return member
+
+    DURATION = (
+        "gen_ai.server.request.duration",
+        "s",
+        "arrival of a request until its end",
+        (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+    )
+    TTFT = (
+        "gen_ai.server.time_to_first_token",
+        "s",
+        "arrival of a request until its first token",
+        (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+    )
+    TPOT = (
+        "gen_ai.server.time_per_output_token",
+        "s",
+        "time per token after the first, of the longest sequence",
+        (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5),
+    )
 
 
 class CausePhase(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -167,6 +168,19 @@ def generation(tokens: int = 8, name: str = "r1", stream: int = 1, **fields: Any
     rows = shared.get("rows", 1)
     taken = steps(tokens, stream=stream, prefill=prompt * rows, **shared)
     return recording(request(name, steps=taken, rows=rows, **fields), steps=[taken])
+
+
+def plain(recorded: Recording) -> dict[str, Any]:
+    """A recording as plain values, so that two can be compared: arrays do not compare to one truth."""
+    return {**vars_of(recorded), "steps": [vars_of(piece) for piece in recorded.steps]}
+
+
+def vars_of(noun: Any) -> dict[str, Any]:
+    """The fields of a noun, arrays as lists."""
+    values = {f.name: getattr(noun, f.name) for f in dataclasses.fields(noun)}
+    if "parts" in values:
+        values["parts"] = {part.value: column.tolist() for part, column in noun.parts.items()}
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
 
 def frame(kind: int, payload: bytes) -> bytes:

@@ -1,0 +1,23 @@
+"""Recording <-> spans, both directions side by side: `emit` and `read` both stand on this. Pure.
+
+`SpanMaker` turns partial recordings into spans as they come, `from_spans` makes one recording of all of them:
+whatever was recorded comes back equal, except that pieces of a stream of steps are joined.
+"""
+
+from phasetrace.mapping.budget import Detail, SpanBudget
+from phasetrace.mapping.recording_spans import SpanMaker, from_spans, to_spans
+from phasetrace.mapping.span import Attributes, Kind, ResourceSpans, Span, TokenSpans, Value
+
+__all__ = [
+    "Attributes",
+    "Detail",
+    "Kind",
+    "ResourceSpans",
+    "Span",
+    "SpanBudget",
+    "SpanMaker",
+    "TokenSpans",
+    "Value",
+    "from_spans",
+    "to_spans",
+]

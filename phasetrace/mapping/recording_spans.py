@@ -1,0 +1,162 @@
+"""A whole recording <-> spans, both directions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+from phasetrace.mapping.budget import Detail, SpanBudget
+from phasetrace.mapping.facts_spans import (
+    model_from_span,
+    model_to_span,
+    pauses_from_span,
+    pauses_to_spans,
+    process_from_span,
+    process_to_span,
+    run_from_span,
+    run_to_span,
+)
+from phasetrace.mapping.request_attributes import request_from_span
+from phasetrace.mapping.request_spans import request_to_spans
+from phasetrace.mapping.span import Attributes, ResourceSpans, Span
+from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
+from phasetrace.mapping.step_window import StepWindow
+from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Steps
+from phasetrace.semconv import Attribute as A
+from phasetrace.semconv import SpanName
+
+
+def to_spans(
+    recording: Recording, detail: Detail = Detail.AUTO, budget: SpanBudget | None = None
+) -> Iterator[ResourceSpans]:
+    """The spans of one recording that is complete in itself."""
+    return SpanMaker(detail, budget).spans(recording)
+
+
+class SpanMaker:
+    """Turns the partial recordings of one run into spans, and knows what earlier ones said."""
+
+    def __init__(self, detail: Detail = Detail.AUTO, budget: SpanBudget | None = None) -> None:
+        self._budget = budget or SpanBudget(detail)
+        self._window = StepWindow()
+        self._processes: dict[str, Process] = {}
+        self._models: dict[str, ModelFacts] = {}
+
+    def spans(self, recording: Recording) -> Iterator[ResourceSpans]:
+        """Facts and steps first: where a request can be read, so can its steps."""
+        self._processes |= {process.key: process for process in recording.processes}
+        self._models |= recording.models
+        self._window.add(recording.steps)
+        yield from self._facts(recording)
+        for process, requests in _by_process(recording.requests).items():
+            made = ResourceSpans(self._resource(process), [])
+            for request in requests:
+                spans = request_to_spans(request, self._models, self._window.times(request), self._budget)
+                made.spans += spans.spans
+                made.tokens += spans.tokens
+            yield made
+
+    def _facts(self, recording: Recording) -> Iterator[ResourceSpans]:
+        run = [run_to_span(recording)]
+        run += [model_to_span(model, recording.begin_ns or 0) for model in recording.models.values()]
+        run += [process_to_span(process) for process in recording.processes]
+        run += pauses_to_spans(recording.pauses)
+        yield ResourceSpans({}, run, file_only=True)
+        for steps in recording.steps:
+            resource = self._resource(steps.process)
+            for span in steps_to_spans(steps):
+                yield ResourceSpans(resource, [span], file_only=True)
+
+    def _resource(self, key: str) -> Attributes:
+        process = self._processes.get(key)
+        resource: Attributes = {A.PROCESS_KEY: key}
+        if process is not None:
+            resource[A.PROCESS_PID] = process.pid
+            if process.executable:
+                resource[A.PROCESS_EXECUTABLE] = process.executable
+        script = process.script if process is not None else None
+        resource[A.SERVICE_NAME] = script.removesuffix(".py") if script else "phasetrace"
+        return resource
+
+
+def from_spans(groups: Iterable[ResourceSpans]) -> Recording:
+    """One recording of all that phasetrace wrote; of facts that were repeated the latest word counts.
+
+    Raises:
+        ValueError: a span is not what its name promises.
+        KeyError: a span lacks what makes it what it is.
+    """
+    return _Reading().recording(groups)
+
+
+class _Reading:
+    """Sorts spans by what they tell of."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.steps: list[Steps] = []
+        self.pauses: list[Pause] = []
+        self.models: dict[str, ModelFacts] = {}
+        self.processes: dict[str, Process] = {}
+        self.run: Recording | None = None
+        self._readers: dict[str, Callable[[Span, Attributes], None]] = {
+            SpanName.STEPS: self._steps,
+            SpanName.PAUSES: self._pauses,
+            SpanName.PROCESS: self._process,
+            SpanName.MODEL: self._model,
+            SpanName.RUN: self._run,
+        }
+
+    def recording(self, groups: Iterable[ResourceSpans]) -> Recording:
+        for group in groups:
+            for span in group.spans:
+                reader = self._readers.get(span.name)
+                if reader is not None:
+                    reader(span, group.resource)
+                elif A.ID in span.attributes:
+                    self.requests.append(request_from_span(span))
+        return replace(
+            self.run or Recording(),
+            requests=tuple(self.requests),
+            steps=tuple(join(self.steps)),
+            pauses=tuple(sorted(self.pauses, key=lambda p: (p.begin_ns, p.process))),
+            models=self.models,
+            processes=tuple(self.processes.values()),
+        )
+
+    def _steps(self, span: Span, resource: Attributes) -> None:
+        self.steps.append(steps_from_span(span, str(resource[A.PROCESS_KEY])))
+
+    def _pauses(self, span: Span, _: Attributes) -> None:
+        self.pauses += pauses_from_span(span)
+
+    def _process(self, span: Span, _: Attributes) -> None:
+        process = process_from_span(span)
+        self.processes[process.key] = process
+
+    def _model(self, span: Span, _: Attributes) -> None:
+        model = model_from_span(span)
+        self.models[model.key] = model
+
+    def _run(self, span: Span, _: Attributes) -> None:
+        newer = run_from_span(span)
+        if self.run is None:
+            self.run = newer
+            return
+        begins = [t for t in (self.run.begin_ns, newer.begin_ns) if t is not None]
+        ends = [t for t in (self.run.end_ns, newer.end_ns) if t is not None]
+        defects = dict.fromkeys(chain(self.run.defects, newer.defects))
+        self.run = replace(
+            newer,
+            begin_ns=min(begins, default=None),
+            end_ns=max(ends, default=None),
+            defects=tuple(defects),
+        )
+
+
+def _by_process(requests: Iterable[Request]) -> dict[str, list[Request]]:
+    groups: dict[str, list[Request]] = {}
+    for request in requests:
+        groups.setdefault(request.process, []).append(request)
+    return groups

@@ -1,0 +1,140 @@
+"""Steps <-> spans of packed columns, both directions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from phasetrace.mapping.columns import pack, unpack
+from phasetrace.mapping.span import Attributes, Span, derived_id, under
+from phasetrace.model import Ints, Part, Steps
+from phasetrace.semconv import Attribute as A
+from phasetrace.semconv import SpanName
+
+MOST = 1024  # steps in one span
+_OPTIONAL = {  # columns that may be unknown
+    "device_ns": A.STEPS_DEVICE,
+    "running": A.STEPS_RUNNING,
+    "new_tokens": A.STEPS_NEW,
+    "computed_tokens": A.STEPS_COMPUTED,
+}
+
+
+def steps_to_spans(steps: Steps) -> Iterator[Span]:
+    """One stream's steps, at most MOST in a span."""
+    trace = process_trace(steps.process)
+    for at in range(0, len(steps), MOST):
+        rows = slice(at, at + MOST)
+        first = steps.first_index + at
+        begin, end = steps.begin_ns[rows], steps.end_ns[rows]
+        kept: Attributes = {
+            A.STEPS_STREAM: steps.stream,
+            A.STEPS_FIRST: first,
+            A.STEPS_BEGIN: pack(begin),
+            A.STEPS_DURATION: pack(end - begin),
+        }
+        for name, key in _OPTIONAL.items():
+            column = getattr(steps, name)
+            if column is not None:
+                kept[key] = pack(column[rows])
+        for part, column in steps.parts.items():
+            kept[A.STEPS_PART + part.value] = pack(column[rows])
+        ident = derived_id(8, steps.process, "steps", steps.stream, first)
+        yield Span(trace, ident, None, SpanName.STEPS, int(begin[0]), int(end[-1]), kept=kept)
+
+
+def steps_from_span(span: Span, process: str) -> Steps:
+    """The steps of one span."""
+    attributes = span.attributes | span.kept
+    begin = _column(attributes, A.STEPS_BEGIN)
+    parts = {
+        Part(name): _unpacked(v) for name, v in under(A.STEPS_PART, attributes).items() if name in _PARTS
+    }
+    optional = {name: _unpacked(attributes[key]) for name, key in _OPTIONAL.items() if key in attributes}
+    steps = Steps(
+        process=process,
+        stream=_int(attributes, A.STEPS_STREAM),
+        first_index=_int(attributes, A.STEPS_FIRST),
+        begin_ns=begin,
+        end_ns=begin + _column(attributes, A.STEPS_DURATION),
+        parts=parts,
+        **optional,
+    )
+    if any(len(column) != len(begin) for column in [*parts.values(), *optional.values()]):
+        raise ValueError("columns of a span of steps differ in length")
+    return steps
+
+
+def join(pieces: Iterable[Steps]) -> list[Steps]:
+    """Put pieces of the same stream together again where one goes on where the other ends."""
+    runs: dict[tuple[str, int, int], list[Steps]] = {}  # process, stream, next index
+    order: list[list[Steps]] = []
+    for piece in sorted(pieces, key=lambda s: (s.process, s.stream, s.first_index)):
+        run = runs.pop((piece.process, piece.stream, piece.first_index), None)
+        if run is None or not _alike(run[-1], piece):
+            run = []
+            order.append(run)
+        run.append(piece)
+        runs[piece.process, piece.stream, piece.first_index + len(piece)] = run
+    return [_joined(run) for run in order]
+
+
+def process_trace(process: str) -> str:
+    """The trace of what a file knows of a process beside its requests."""
+    return derived_id(16, process, "facts")
+
+
+_PARTS = {part.value for part in Part}
+
+
+def _alike(a: Steps, b: Steps) -> bool:
+    names = [name for name in _OPTIONAL if name != "device_ns"]  # device time may be unknown for some
+    return all((getattr(a, name) is None) == (getattr(b, name) is None) for name in names)
+
+
+def _joined(run: list[Steps]) -> Steps:
+    if len(run) == 1:
+        return run[0]
+    parts = sorted({part for steps in run for part in steps.parts}, key=list(Part).index)
+    return Steps(
+        process=run[0].process,
+        stream=run[0].stream,
+        first_index=run[0].first_index,
+        begin_ns=np.concatenate([s.begin_ns for s in run]),
+        end_ns=np.concatenate([s.end_ns for s in run]),
+        parts={p: np.concatenate([s.parts.get(p, np.zeros(len(s), np.int64)) for s in run]) for p in parts},
+        device_ns=_device([s.device_ns for s in run], run),
+        running=_concatenated([s.running for s in run]),
+        new_tokens=_concatenated([s.new_tokens for s in run]),
+        computed_tokens=_concatenated([s.computed_tokens for s in run]),
+    )
+
+
+def _device(columns: list[Ints | None], run: list[Steps]) -> Ints | None:
+    if all(column is None for column in columns):
+        return None
+    unknown = [np.full(len(s), -1, np.int64) if c is None else c for c, s in zip(columns, run, strict=True)]
+    return np.concatenate(unknown)
+
+
+def _concatenated(columns: list[Ints | None]) -> Ints | None:
+    known = [column for column in columns if column is not None]
+    return np.concatenate(known) if known else None
+
+
+def _column(attributes: Attributes, key: str) -> Ints:
+    return _unpacked(attributes.get(key))
+
+
+def _unpacked(value: object) -> Ints:
+    if not isinstance(value, bytes):
+        raise ValueError("a span of steps lacks a column")
+    return unpack(value)
+
+
+def _int(attributes: Attributes, key: str) -> int:
+    value = attributes.get(key)
+    if not isinstance(value, int):
+        raise ValueError(f"a span of steps lacks {key}")
+    return value

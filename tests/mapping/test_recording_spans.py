@@ -1,0 +1,81 @@
+"""What becomes spans comes back from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from phasetrace.mapping import Detail, SpanMaker, from_spans, to_spans
+from phasetrace.mapping.step_spans import MOST
+from phasetrace.model import Recording, StepCount
+from tests.builders import generation, plain, recording, request, steps
+from tests.mapping.strategies import recordings
+
+
+@given(recordings())
+def test_nothing_is_lost_on_the_way_through_spans(recorded: Recording) -> None:
+    assert plain(from_spans(to_spans(recorded))) == plain(recorded)
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_nothing_is_lost_however_little_is_shown(detail: Detail) -> None:
+    recorded = generation(tokens=2000)
+    assert plain(from_spans(to_spans(recorded, detail))) == plain(recorded)
+
+
+def test_long_streams_are_cut_for_spans_and_joined_again() -> None:
+    recorded = recording(steps=[steps(3 * MOST + 7)])
+    groups = list(to_spans(recorded))
+    sizes = [len(group.spans) for group in groups if group.spans[0].name == "phasetrace.steps"]
+    assert sizes == [1, 1, 1, 1]
+    assert plain(from_spans(groups)) == plain(recorded)
+
+
+def test_pieces_that_do_not_fit_stay_apart() -> None:
+    first, second = steps(4), steps(4, first_index=5)
+    joined = from_spans(to_spans(recording(steps=[first, second])))
+    assert [len(s) for s in joined.steps] == [4, 4]
+
+
+def test_partial_recordings_make_one_whole() -> None:
+    whole = steps(10)
+    wanted = recording(request(steps=whole), steps=[whole])
+    pieces = [steps(4), steps(6, begin=int(whole.end_ns[3]), first_index=4)]
+    maker = SpanMaker()
+    groups = list(maker.spans(recording(steps=[pieces[0]])))
+    groups += maker.spans(recording(request(steps=whole), steps=[pieces[1]]))
+    assert plain(from_spans(groups)) == plain(wanted)
+    tokens = [t for group in groups for t in group.tokens]
+    assert sum(map(len, tokens)) == 9  # found although the steps came in two pieces
+
+
+def test_the_latest_word_on_a_process_counts() -> None:
+    early = generation()
+    (old,) = early.processes
+    late = replace(early, requests=(), steps=(), processes=(replace(old, hook_calls=99),))
+    maker = SpanMaker()
+    read = from_spans([*maker.spans(early), *maker.spans(late)])
+    assert [p.hook_calls for p in read.processes] == [99]
+
+
+def test_device_time_that_is_known_for_some_pieces_only() -> None:
+    first = replace(steps(2), device_ns=np.array([5, 6], np.int64))
+    second = steps(2, begin=int(first.end_ns[-1]), first_index=2)
+    (joined,) = from_spans(to_spans(recording(steps=[first, second]))).steps
+    assert joined.device_ns is not None and joined.device_ns.tolist() == [5, 6, -1, -1]
+
+
+def test_spans_of_facts_are_for_files_only() -> None:
+    for group in to_spans(generation()):
+        assert group.file_only == all(span.name.startswith("phasetrace.") for span in group.spans)
+
+
+def test_packed_columns_stay_out_of_what_endpoints_get() -> None:
+    taken = steps(4)
+    asked = request(steps=taken, yields=(StepCount(1, 3),))
+    for group in to_spans(recording(asked, steps=[taken])):
+        for span in group.spans:
+            assert group.file_only or not any(isinstance(v, bytes) for v in span.attributes.values())
