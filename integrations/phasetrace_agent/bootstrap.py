@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _folder = ""  # of the spool; empty where nothing is recorded
 _execs = 0
-_recorder: Recorder | None = None
+_made: dict[str, Recorder] = {}  # at most one; `setdefault` is atomic
 
 
 def start(spool: str | os.PathLike[str] | None = None, execs: int = 0, covers_children: bool = False) -> None:
@@ -38,16 +38,17 @@ def start(spool: str | os.PathLike[str] | None = None, execs: int = 0, covers_ch
 
 def recorder() -> Recorder | None:
     """The recorder of this process, made at first use; None where there is none."""
-    global _recorder
-    if _recorder is None and _folder:
-        from . import recorder as module
+    if "recorder" not in _made and _folder:
+        from .recorder import Recorder
         from .spool import Spool
 
-        _recorder = module.start(Spool(_folder, _execs))
-        import atexit
+        made = Recorder(Spool(_folder, _execs))  # opens nothing yet, so that the loser of a race is no loss
+        if _made.setdefault("recorder", made) is made:
+            import atexit
 
-        atexit.register(_recorder.at_exit)
-    return _recorder
+            os.register_at_fork(after_in_child=made.forked)
+            atexit.register(made.at_exit)
+    return _made.get("recorder")
 
 
 def stop() -> None:
@@ -55,5 +56,5 @@ def stop() -> None:
     from . import importhook
 
     importhook.uninstall()
-    if _recorder is not None:
-        _recorder.off()
+    for made in _made.values():
+        made.off()

@@ -2,6 +2,11 @@
 
 Nothing is imported before the application does so, and a module that nobody asked for costs one dictionary
 look-up.
+
+An integration is a package with a function `instrument(recorder)`. It is called after each of its triggers,
+so it hooks what it finds and minds being called again; the trigger is whole and in `sys.modules` then, but
+not yet an attribute of its parent package. Its `HOOKS`, if it has any, says how many wrapped calls belong to a
+record of each kind (`calibrate.costs`).
 """
 
 from __future__ import annotations
@@ -10,14 +15,23 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
+    from .recorder import Recorder
+
 # What triggers which integration. Scanning entry points instead would cost 41 ms in every process.
 TRIGGERS = {
     "transformers.generation.utils": "phasetrace_transformers",
+    "transformers.generation_utils": "phasetrace_transformers",  # of old: to say that it is not hooked
+    "transformers.pipelines.text_generation": "phasetrace_transformers",
+    "transformers.pipelines.text2text_generation": "phasetrace_transformers",
+    "transformers.pipelines.image_text_to_text": "phasetrace_transformers",
+    "transformers.pipelines.any_to_any": "phasetrace_transformers",
+    "transformers.generation.continuous_batching.continuous_api": "phasetrace_transformers",
 }
 # Records beside any engine; of no use without one.
 COLLECTORS = ("phasetrace_host",)
@@ -87,9 +101,22 @@ def activate(trigger: str) -> None:
     for package in (TRIGGERS[trigger], *COLLECTORS):
         try:
             __import__(package)
-            sys.modules[package].instrument(recorder)
+            integration: Any = sys.modules[package]
+            integration.instrument(recorder)
+            if hasattr(integration, "HOOKS") and package not in _priced:
+                _priced.add(package)
+                _tell_costs(recorder, integration.HOOKS)
         except Exception as error:
             _failed(package, error)
+
+
+_priced: set[str] = set()
+
+
+def _tell_costs(recorder: Recorder, hooks: Mapping[str, int]) -> None:
+    from . import calibrate, layout
+
+    recorder.facts(layout.PROCESS, 0, {"costs": calibrate.costs(hooks)})
 
 
 def _failed(where: str, error: Exception) -> None:

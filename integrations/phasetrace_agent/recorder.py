@@ -7,11 +7,10 @@ once.
 
 from __future__ import annotations
 
-import os
 import struct
 from itertools import count
 
-from . import clock, layout, process
+from . import bootstrap, clock, layout, process
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -23,24 +22,14 @@ _CLOCK_EVERY = 5_000_000_000  # wall clocks are stepped and slewed: the median o
 _STEP, _SEGMENT_BYTES, _ECHO = layout.STEP, layout.SEGMENT_BYTES, layout.ECHO
 _write_length = struct.Struct("<I").pack_into
 
-_current: Recorder | None = None
-
 
 def current() -> Recorder | None:
     """The recorder of this process, or None where nothing is recorded."""
-    return _current
-
-
-def start(spool: Spool) -> Recorder:
-    """Make this process's recorder. It writes nothing, and opens no file, before its first record."""
-    global _current
-    _current = Recorder(spool)
-    os.register_at_fork(after_in_child=_current.forked)
-    return _current
+    return bootstrap.recorder()
 
 
 class Recorder:
-    """Takes the verbs of every integration in this process."""
+    """Takes the verbs of every integration in this process. Opens no file before its first record."""
 
     def __init__(self, spool: Spool):
         self.enabled = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
@@ -50,7 +51,7 @@ class Segment:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             # Allocated before it is mapped: a sparse map kills the process by SIGBUS when space runs out.
-            os.posix_fallocate(file, 0, layout.SEGMENT_BYTES)
+            _allocate(file)
             if sys.version_info >= (3, 13):
                 memory = mmap.mmap(file, layout.SEGMENT_BYTES, trackfd=False)
             else:
@@ -86,6 +87,18 @@ class Segment:
         if sys.version_info < (3, 13) and not _is_open(self.path):
             _kept.append(self.map)
         del self.map
+
+
+def _allocate(file: int) -> None:
+    try:
+        os.posix_fallocate(file, 0, layout.SEGMENT_BYTES)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # a filesystem that has to be written to
+            raise
+        block = bytes(1 << 16)
+        for at in range(0, layout.SEGMENT_BYTES, len(block)):
+            if os.pwrite(file, block, at) != len(block):
+                raise OSError(errno.ENOSPC, "no room") from None
 
 
 def _is_open(path: str) -> bool:

@@ -22,7 +22,7 @@ from tests.integrations.agent import Run, read_spool
 @pytest.fixture
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder(Spool(str(tmp_path)))
-    monkeypatch.setattr(bootstrap, "_recorder", recorder)
+    monkeypatch.setitem(bootstrap._made, "recorder", recorder)
     return recorder
 
 
@@ -172,6 +172,7 @@ sys.path.insert(0, "packages")
 """
 INTEGRATION = """
 import sys
+HOOKS = {"step": 5}
 calls = []
 def instrument(recorder):
     calls.append(sys.modules["engine.core"].READY)
@@ -207,6 +208,8 @@ importlib.reload(engine.core)
 """
     assert output(engine_app, code) == "[True] SourceFileLoader True"
     assert list(engine_app.marks().values()) == [{1}]
+    (costs,) = [facts["costs"] for facts in engine_app.blobs(layout.FACTS) if "costs" in facts]
+    assert costs["step"] > 0
 
 
 def test_a_module_that_was_imported_before_is_hooked_too(engine_app: Run) -> None:

@@ -139,6 +139,21 @@ def test_a_disk_that_fills_and_has_room_again(
     assert lost(tmp_path) + len(marks(tmp_path)) == 10 + TRY_AGAIN
 
 
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_filesystem_that_cannot_allocate_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def unable(*_: int) -> None:
+        raise OSError(error, "unable")
+
+    monkeypatch.setattr(segment_module.os, "posix_fallocate", unable)
+    recorder = Recorder(Spool(str(tmp_path)))
+    recorder.mark(1, 1, 1)
+    (path,) = tmp_path.glob("*.seg")
+    assert marks(tmp_path) == [1]
+    assert path.stat().st_blocks * 512 >= layout.SEGMENT_BYTES
+
+
 def test_a_file_size_limit(tmp_path: Path) -> None:
     code = """
 import resource
