@@ -54,13 +54,15 @@ _told: dict[int, dict[str, Any]] = {}
 
 def _hook(recorder: Recorder) -> str | None:
     """Wrap what is there; a reason why not, else None."""
-    from . import hooks
+    from . import continuous, hooks, pipelines
 
     generation = sys.modules.get("transformers.generation.utils")
     if generation is not None and hasattr(generation, "GenerationMixin"):
         missing = hooks.hook_generation(recorder, generation)
         if missing:
             return "no " + ", ".join(missing)
+    pipelines.hook_pipelines()
+    continuous.hook_continuous(recorder)
     return None
 
 

@@ -159,7 +159,7 @@ def rows(tensor: Any) -> Rows | None:
 
 
 def prompt_counts(call: Call, ids: Rows | None, mask: Rows | None) -> list[dict[str, int]] | None:
-    """Prompt and padding tokens of each prompt: by the mask, else by the padding token as `generate()` does."""
+    """Prompt and padding tokens per prompt: by the mask, else by the padding token, as the engine does."""
     if mask is not None:
         return [{"prompt": n, "padding": len(row) - n} for row in mask for n in (sum(map(bool, row)),)]
     if call.rows is None or call.width is None or call.masked:
@@ -208,7 +208,7 @@ def endings(ids: Rows, start: int, eos: Sequence[int]) -> list[dict[str, Any]]:
 def side_by_side(
     prompts: list[dict[str, int]] | None, ends: list[dict[str, Any]] | None
 ) -> list[dict[str, Any]] | None:
-    """The sequences: prompts with their endings, as far as either is known; one prompt's sequences stand together."""
+    """Prompts with their endings, as far as either is known; one prompt's sequences stand together."""
     if not ends or not prompts:
         return ends or (None if prompts is None else [dict(prompt) for prompt in prompts])
     each = max(1, len(ends) // len(prompts))

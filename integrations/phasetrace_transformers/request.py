@@ -30,7 +30,7 @@ class Request:
 
     __slots__ = (
         "recorder", "id", "call", "busy", "timeline", "device", "pending_events", "prompts", "ids",
-        "mask", "parent", "ends",
+        "mask", "parent", "detokenize", "ends",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,7 @@ class Request:
         self.prompts: list[dict[str, int]] | None = None
         self.ids: extract.Rows | None = None
         self.mask: extract.Rows | None = None
+        self.detokenize: list[int] | None = None
         self.ends: list[dict[str, Any]] | None = None
         chosen = extract.mode(call)
         data: dict[str, Any] = {
@@ -174,11 +175,11 @@ class Request:
 
     def _hash_prompts(self) -> None:
         """Hash each prompt; after the request, so that it stands in nobody's time to first token."""
-        salt = _salt(self.recorder)
-        if self.ids is None or not salt:
+        secret = salt(self.recorder)
+        if self.ids is None or not secret:
             return
         for row, tokens in enumerate(extract.without_padding(self.ids, self.mask)[:HASHED_SEQUENCES]):
-            hashes, lengths = prefix.chunks(tokens, salt)
+            hashes, lengths = prefix.chunks(tokens, secret)
             self.recorder.prefix(self.id, row * self.call.sequences_each, hashes, lengths)
         self.ids = None
 
@@ -216,7 +217,7 @@ def _elements(tensor: Any) -> int:
 _salts: dict[str, bytes] = {}
 
 
-def _salt(recorder: Recorder) -> bytes:
+def salt(recorder: Recorder) -> bytes:
     """The run's salt; empty where there is none, and then nothing is hashed."""
     folder = recorder._spool.folder
     if folder not in _salts:
