@@ -1,0 +1,6 @@
+"""From a Breakdown to a Diagnosis: rules name causes, ranked by what their fix wins on the goal. Pure."""
+
+from phasetrace.advise.diagnosis import diagnose
+from phasetrace.advise.goals import parse_slo
+
+__all__ = ["diagnose", "parse_slo"]

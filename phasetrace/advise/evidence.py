@@ -1,0 +1,91 @@
+"""What the rules look at: the breakdown, the goal, and what the trace says of the cost of a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from phasetrace.advise.workload import Workload, workload
+from phasetrace.analyze.machine import Ceilings
+from phasetrace.analyze.rates import PrefillCost, StepCost, prefill_cost, step_cost
+from phasetrace.analyze.step_table import StepTable, step_table
+from phasetrace.analyze.warm_up import excess_by_request
+from phasetrace.model import Breakdown, Goal, ModelFacts, Part, Phase, RequestBreakdown
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a rule may judge by."""
+
+    breakdown: Breakdown
+    table: StepTable
+    load: Workload | None
+    prefill: PrefillCost | None
+    step: StepCost | None
+    one_off_ns: Mapping[str, int]  # request id -> compilation and the like
+    goal: Goal = Goal.E2E
+    goal_stated: bool = False  # by a goal or an SLO
+    slo: Mapping[str, float] | None = None
+    ceilings: Ceilings | None = None
+
+    @property
+    def requests(self) -> tuple[RequestBreakdown, ...]:
+        """The diagnosed requests."""
+        return self.breakdown.requests
+
+    @property
+    def total_ns(self) -> int:
+        """Wall time over the diagnosed requests."""
+        return self.breakdown.total_ns
+
+    def phase_ns(self, *phases: Phase) -> int:
+        """Time of phases over the diagnosed requests."""
+        return sum(time.ns for time in self.breakdown.phases if time.phase in phases)
+
+    def part_ns(self, part: Part, *phases: Phase) -> int:
+        """Time of a part over the diagnosed requests, in the given phases or in all."""
+        return sum(
+            time.ns
+            for phase in self.breakdown.phases
+            if not phases or phase.phase in phases
+            for time in phase.parts
+            if time.part is part
+        )
+
+    def share(self, ns: float) -> float:
+        """Of the diagnosed requests' time."""
+        return ns / self.total_ns if self.total_ns else 0.0
+
+    def setting(self, name: str) -> list[bool | int | float | str | None]:
+        """A generation setting of each diagnosed request."""
+        return [request.request.settings.get(name) for request in self.requests]
+
+    @property
+    def model(self) -> ModelFacts | None:
+        """The model that most of the time was spent on, where its shape is known."""
+        spent: dict[str, int] = {}
+        for request in self.requests:
+            if request.request.model is not None:
+                spent[request.request.model] = spent.get(request.request.model, 0) + request.e2e_ns
+        if not spent:
+            return None
+        return self.breakdown.recording.models.get(max(spent, key=lambda key: spent[key]))
+
+
+def gather(breakdown: Breakdown, ceilings: Ceilings | None = None) -> Evidence:
+    """Everything that follows from the breakdown alone."""
+    table = step_table(breakdown.recording)
+    return Evidence(
+        breakdown=breakdown,
+        table=table,
+        load=workload(breakdown.requests),
+        prefill=prefill_cost(breakdown.requests),
+        step=step_cost([r.request for r in breakdown.requests], table),
+        one_off_ns=excess_by_request((*breakdown.warm_up, *breakdown.requests), table),
+        ceilings=ceilings,
+    )
+
+
+def total(values: Iterable[int | None]) -> int:
+    """Sum of what is known."""
+    return sum(value for value in values if value is not None)

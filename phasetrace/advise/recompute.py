@@ -1,0 +1,45 @@
+"""Whether decode steps compute the whole sequence again, read off the positions that each computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phasetrace.advise.evidence import Evidence
+from phasetrace.analyze.step_table import UNKNOWN, Rows
+from phasetrace.analyze.tokens import decode_steps
+from phasetrace.model import RequestBreakdown
+
+RECOMPUTED = 4.0  # positions a step and sequence: speculation's verification aside, decode computes one
+OTHERS_SHARE = (
+    "assisted",
+    "prompt_lookup",
+    "continuous",
+)  # modes whose steps compute more for another reason
+
+
+def decode_rows_of(evidence: Evidence, request: RequestBreakdown) -> Rows | None:
+    """The rows of the steps that gave the request's second to last tokens."""
+    rows, first = evidence.table.rows(request.request), request.request.first_token_ns
+    if rows is None or first is None:
+        return None
+    decode = evidence.table.after_prefill(rows, first)
+    steps = decode_steps(request.request, evidence.table)
+    return Rows(decode.begin, decode.begin + steps) if steps else None
+
+
+def recomputes(evidence: Evidence, request: RequestBreakdown) -> bool:
+    """A median decode step computes several positions for each sequence."""
+    if request.request.mode in OTHERS_SHARE:
+        return False
+    if request.request.settings.get("use_cache") is True:
+        return False
+    rows = decode_rows_of(evidence, request)
+    if rows is None:
+        return False
+    computed = evidence.table.computed_tokens[rows.begin : rows.end]
+    known = computed[computed != UNKNOWN]
+    if len(known) == 0:
+        return request.request.settings.get("use_cache") is False
+    running = evidence.table.running[rows.begin : rows.end]
+    sequences = np.where(running > 0, running, max(1, len(request.request.sequences)))[computed != UNKNOWN]
+    return float(np.median(known / sequences)) >= RECOMPUTED

@@ -1,0 +1,32 @@
+"""The rules, one small function a cause: evidence in; a finding, nothing, or what to measure out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from phasetrace.advise.evidence import Evidence
+from phasetrace.advise.rules import batching, data, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.model import Finding, NotEnoughData
+
+Rule = Callable[[Evidence], Finding | NotEnoughData | None]
+
+RULES: tuple[Rule, ...] = (
+    batching.small_batch,
+    data.data_defect,
+    decode.long_output,
+    decode.many_sequences,
+    decode.no_kv_cache,
+    frontend.frontend,
+    host.gc_pause,
+    host.stream_consumer,
+    prefill.long_prompt,
+    prefill.padding,
+    prefill.prefix_not_reused,
+    prefill.warm_up,
+    queue.slots_full,
+    step_cost.bandwidth_bound,
+    step_cost.launch_bound,
+    step_cost.logits_processing,
+    step_cost.speculation_loss,
+    step_cost.weight_offload,
+)

@@ -1,0 +1,110 @@
+"""Prompts that could share each read of the weights, and what sharing it would bring."""
+
+from __future__ import annotations
+
+import statistics
+
+from phasetrace.advise.evidence import Evidence
+from phasetrace.advise.gain import prediction
+from phasetrace.advise.recompute import recomputes
+from phasetrace.advise.words import count, percent, times
+from phasetrace.analyze.tokens import decode_steps
+from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Prediction
+from phasetrace.semconv import Cause
+
+SUGGESTED_BATCH = 16  # sequences: weights are read once for all; beyond, memory and waiting need thought
+WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
+
+
+def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """Prompts that could share each read of the weights run one at a time, or contend as separate calls."""
+    load = evidence.load
+    if evidence.goal is not Goal.THROUGHPUT or load is None or not (load.loop or load.contending):
+        return None
+    if any(recomputes(evidence, r) for r in evidence.requests):
+        return None  # without a KV cache a step is bound by arithmetic: a batch would not share much
+    decode = evidence.phase_ns(Phase.DECODE)
+    found = _batching(evidence, SUGGESTED_BATCH)
+    if found is None:
+        return NotEnoughData(Cause.SMALL_BATCH, "decode steps and prompt lengths, to price a sequence more")
+    if found.ratio < WORTH:
+        return None
+    steps = sum(decode_steps(r.request, evidence.table) or 0 for r in evidence.requests)
+    batch = min(SUGGESTED_BATCH, load.requests)
+    return Finding(
+        cause=Cause.SMALL_BATCH,
+        phase=Phase.DECODE,
+        ns=decode,
+        share=evidence.share(decode),
+        confidence="high" if load.loop else "medium",
+        evidence=(
+            (
+                f"{count(load.requests, 'prompt')} ran one after the other,"
+                f" {percent(load.idle_share)} of the time between them idle: they were all there"
+                if load.loop
+                else f"{load.concurrency:.1f} calls ran at a time on one model, each with its own steps"
+            ),
+            f"each step reads all weights for {load.prompts_per_call:.2g} sequence(s),"
+            f" {count(steps, 'step')} in all",
+            f"at the trace's own cost of a token, {batch} sequences a step give {times(found.ratio)} of it",
+        ),
+        recommendation=f"Give the model about {batch} prompts at a time.",
+        commands=(
+            'inputs = tokenizer(prompts[i:i + 16], padding=True, padding_side="left", return_tensors="pt")\n'
+            "model.generate(**inputs, max_new_tokens=n)",
+            "model.generate_batch(prompt_ids, generation_config)  # continuous batching, no padding",
+        ),
+        tradeoff="Each prompt waits for its batch, whose KV cache takes memory; sort prompts by length.",
+        prediction=found,
+    )
+
+
+def _batching(evidence: Evidence, batch: int) -> Prediction | None:
+    """Throughput with `batch` sequences a step: a step's time, and a computed token's for each other.
+
+    A decoding sequence costs about what a token of a prompt costs to compute, since the weights are read
+    anyway.
+    """
+    load, step = evidence.load, evidence.step
+    decoded = [(r, n) for r in evidence.requests if (n := decode_steps(r.request, evidence.table))]
+    if load is None or step is None or not decoded or evidence.breakdown.throughput_tok_s is None:
+        return None
+    now = step.typical_ns
+    each = _token_costs(evidence, now)
+    if each is None:
+        return None
+    likely, dearest = each
+    decode = sum(r.phase_ns(Phase.DECODE) for r, _ in decoded) / len(evidence.requests)
+    prefill = evidence.phase_ns(Phase.PREFILL) / len(evidence.requests)
+    new = statistics.mean(r.new_prompt_tokens or 1 for r in evidence.requests)
+    single = statistics.mean(r.e2e_ns for r in evidence.requests)
+    rest = max(0.0, single - decode - prefill)
+    steps = [n for _, n in decoded]
+    ragged = statistics.mean(steps) / max(statistics.quantiles([*steps, *steps], n=10)[-1], 1)
+    n = min(batch, load.requests)
+    per_call = load.prompts_per_call
+
+    def ratio(cost: float) -> float:
+        wider = statistics.mean(steps) * cost * (n - 1)
+        together = rest * n + prefill + min(prefill, new * cost) * (n - 1) + decode + wider
+        return single * n / together if n > per_call else 1.0
+
+    before = evidence.breakdown.throughput_tok_s
+    likely_ratio = ratio(likely) * ragged
+    low, high = ratio(dearest) * ragged * 0.8, ratio(likely / 2)
+    return prediction(Goal.THROUGHPUT, before, before * likely_ratio, before * low, before * high)
+
+
+def _token_costs(evidence: Evidence, step_ns: float) -> tuple[float, float] | None:
+    """What one more sequence adds to a step: likely, and at the dearest."""
+    if evidence.step is not None and evidence.step.per_row_ns is not None:
+        return evidence.step.per_row_ns, evidence.step.per_row_ns * 1.5
+    cost = evidence.prefill
+    if cost is None:
+        return None
+    if cost.fixed_ns is not None and cost.fixed_ns > 0:
+        return cost.per_token_ns, cost.per_token_ns * 2
+    # One length of prompt only: its prefill read the weights, too, which a decode step takes about as long
+    # for.
+    likely = max(0.0, cost.per_token_ns - step_ns / max(1, cost.longest))
+    return likely, cost.per_token_ns

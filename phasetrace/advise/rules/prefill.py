@@ -1,0 +1,208 @@
+"""Causes of time before the first token, in the model."""
+
+from __future__ import annotations
+
+import statistics
+
+from phasetrace.advise.evidence import Evidence
+from phasetrace.advise.gain import Saving, doubt, predict
+from phasetrace.advise.words import count, percent, seconds, times
+from phasetrace.analyze.tokens import padding_tokens
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase
+from phasetrace.semconv import Cause
+
+PREFILL_SHARE = 0.3  # of the goal's time: below, even a prefill halved wins less than the 15 % that matter
+LONG_PROMPT = 1_000  # tokens: a page and a half; below, prefill costs a few decode steps
+PADDING_SHARE = 0.2  # of computed prompt positions; batches of real texts sorted by length stay below
+REPEATED_SHARE = 0.3  # of new prompt tokens; chat templates alone repeat less
+REPEATED_TOKENS = 64  # a request: two chunks; below, restoring a cache costs as much as computing it
+ONE_OFF_SHARE = 0.01  # of all time; less is not worth a line
+
+
+def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """Prefill owns the time and computes only what it must: fewer new tokens or more compute."""
+    spent = evidence.phase_ns(Phase.PREFILL)
+    lengths = [r.new_prompt_tokens for r in evidence.requests if r.new_prompt_tokens]
+    whole = (
+        sum(r.ttft_ns or 0 for r in evidence.requests) if evidence.goal is Goal.TTFT else evidence.total_ns
+    )
+    if not whole or spent / whole < PREFILL_SHARE:
+        return None
+    if not lengths:
+        return NotEnoughData(Cause.LONG_PROMPT, "how many prompt tokens each request had")
+    typical = statistics.median(lengths)
+    if typical < LONG_PROMPT:
+        return None
+    each = [float(r.phase_ns(Phase.PREFILL)) for r in evidence.requests]
+    saved = _prefill_saved(evidence, sum(lengths) / 2, sum(lengths))
+    spread = doubt(each)
+    return Finding(
+        cause=Cause.LONG_PROMPT,
+        phase=Phase.PREFILL,
+        ns=spent,
+        share=evidence.share(spent),
+        confidence="medium",
+        evidence=(
+            f"{percent(spent / whole)} of what counts is prefill: {typical:,.0f} new tokens a request",
+            f"{seconds(spent / sum(lengths))} a prompt token",
+        ),
+        recommendation="Send fewer new tokens: shorten the prompt, or reuse the KV cache of what repeats.",
+        commands=(
+            "context = retrieve(question, top_k=3)  # half the prompt, half the prefill",
+            "model.generate(**inputs, past_key_values=copy.deepcopy(cache_of_the_prefix))",
+        ),
+        tradeoff="A shorter prompt may leave out what the answer needs; check answers as well as times.",
+        prediction=predict(evidence, Saving(first_ns=saved, least=0.9 - spread, most=1.1)),
+    )
+
+
+def prefix_not_reused(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """Prompts begin alike, and each request computes the shared beginning again."""
+    hashed = [r for r in evidence.requests if r.repeated_prompt_tokens is not None and r.new_prompt_tokens]
+    prefill = evidence.phase_ns(Phase.PREFILL)
+    if not hashed:
+        if len(evidence.requests) > 1 and evidence.share(prefill) >= PREFILL_SHARE:
+            return NotEnoughData(
+                Cause.PREFIX_NOT_REUSED, "hashes of the prompts' chunks, to see whether they begin alike"
+            )
+        return None
+    repeated = sum(r.repeated_prompt_tokens or 0 for r in hashed)
+    new = sum(r.new_prompt_tokens or 0 for r in hashed)
+    again = [r.repeated_prompt_tokens for r in hashed if r.repeated_prompt_tokens]
+    if repeated < REPEATED_SHARE * new or statistics.median(again) < REPEATED_TOKENS:
+        return None
+    saved = _prefill_saved(evidence, repeated, new)
+    return Finding(
+        cause=Cause.PREFIX_NOT_REUSED,
+        phase=Phase.PREFILL,
+        ns=int(saved),
+        share=evidence.share(saved),
+        confidence="high",
+        evidence=(
+            f"{percent(repeated / new)} of the prompt tokens that were computed had been computed before:"
+            f" {count(repeated, 'token')} in {count(len(again), 'request')}",
+            f"they begin with the same {statistics.median(again):,.0f} tokens (median) as an earlier request",
+        ),
+        recommendation="Compute the shared beginning once, and start every request from its KV cache.",
+        commands=(
+            "prefix = model(**prefix_inputs, use_cache=True).past_key_values  # once\n"
+            "# every request, with its whole prompt in inputs:\n"
+            "model.generate(**inputs, past_key_values=copy.deepcopy(prefix))",
+        ),
+        tradeoff="The cache of the prefix stays in memory, and is copied for each request.",
+        prediction=predict(evidence, Saving(first_ns=saved, least=0.7, most=1.1)),
+    )
+
+
+def padding(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """Much of what prefill computes is padding: short prompts share a batch with a long one."""
+    batches = [r for r in evidence.requests if len(r.request.sequences) > 1]
+    padded = sum(padding_tokens(r.request) for r in batches)
+    computed = padded + sum(r.request.prompt_tokens or 0 for r in batches)
+    if not computed or padded < PADDING_SHARE * computed:
+        return None
+    prefill = sum(r.phase_ns(Phase.PREFILL) for r in batches)
+    saved = min(_prefill_saved(evidence, padded, computed), prefill * padded / computed)
+    after_end = sum(r.padded_decode_tokens or 0 for r in batches)
+    decode = 0.0
+    if evidence.step is not None and evidence.step.per_row_ns:
+        decode = evidence.step.per_row_ns * after_end
+    everywhere = all(s.padding_tokens for r in batches for s in r.request.sequences)
+    return Finding(
+        cause=Cause.PADDING,
+        phase=Phase.PREFILL,
+        ns=int(saved + decode),
+        share=evidence.share(saved + decode),
+        confidence="high",
+        evidence=(
+            f"{percent(padded / computed)} of the prompt positions computed were padding:"
+            f" {padded:,} of {computed:,} in {count(len(batches), 'batch', 'batches')}",
+            f"prefill of these batches took {seconds(prefill)}",
+            f"{count(after_end, 'row')} of decode were computed after their own end of sequence",
+        ),
+        recommendation=(
+            "Pad to the longest prompt of the batch, not to a fixed length."
+            if everywhere
+            else "Put prompts of like length into one batch: sort them, or split the long ones off."
+        ),
+        commands=(
+            ('inputs = tokenizer(prompts, padding="longest", return_tensors="pt")',)
+            if everywhere
+            else (
+                "order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))\n"
+                "batches = [order[i:i + size] for i in range(0, len(order), size)]",
+                "model.generate_batch(prompt_ids, generation_config)  # continuous batching pads nothing",
+            )
+        ),
+        tradeoff="Answers come in another order; keep each prompt's index.",
+        prediction=predict(evidence, Saving(first_ns=saved, decode_ns=decode, least=0.6, most=1.15)),
+    )
+
+
+def warm_up(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """The first requests paid for compilation, autotuning, lazy loading or first allocations."""
+    requests = sorted(
+        (*evidence.breakdown.warm_up, *evidence.requests), key=lambda r: (r.request.arrival_ns, r.request.id)
+    )
+    excess = sum(evidence.one_off_ns.values())
+    everything = sum(r.e2e_ns for r in requests)
+    if not everything or excess < ONE_OFF_SHARE * everything:
+        return None
+    cold = [r for r in requests if evidence.one_off_ns.get(r.request.id)]
+    rest = [float(r.e2e_ns) for r in requests if not evidence.one_off_ns.get(r.request.id)]
+    in_prefill = sum(min(evidence.one_off_ns[r.request.id], r.phase_ns(Phase.PREFILL)) for r in cold)
+    spread = doubt(rest)
+    recurring = not rest
+    usual = statistics.median(rest) if rest else 0.0
+    return Finding(
+        cause=Cause.WARM_UP,
+        phase=Phase.PREFILL,
+        ns=excess,
+        share=excess / everything,
+        confidence="medium" if recurring or len(rest) < 3 else "high",
+        evidence=(
+            f"one-off work in {count(len(cold), 'request')}, the first of {len(requests):,}, took"
+            f" {seconds(excess)}: {percent(excess / everything)} of all time",
+            *(
+                (
+                    f"the first took {seconds(cold[0].e2e_ns)}, the later ones"
+                    f" {seconds(usual)} (median): {times(cold[0].e2e_ns / usual)}",
+                )
+                if rest
+                else ("every request shows it: shapes change, and each shape is prepared again",)
+            ),
+        ),
+        recommendation=(
+            "Keep shapes fixed, so that what was prepared once serves all requests."
+            if recurring
+            else "Warm the model before the first user: one call with a typical shape at start-up."
+        ),
+        commands=(
+            (
+                'model.generate(**inputs, cache_implementation="static", max_new_tokens=n)  # one shape\n'
+                'tokenizer(prompts, padding="max_length", max_length=bucket)',
+            )
+            if recurring
+            else ("model.generate(**typical_inputs, max_new_tokens=8)  # once, before serving",)
+        ),
+        tradeoff="Start-up takes as much longer; measure without the first request.",
+        prediction=predict(
+            evidence,
+            Saving(
+                first_ns=in_prefill,
+                decode_ns=excess - in_prefill,
+                least=1 - spread,
+                most=1 + spread / 2,
+            ),
+            requests,
+        ),
+    )
+
+
+def _prefill_saved(evidence: Evidence, fewer: float, computed: float) -> float:
+    """Time that `fewer` tokens save: by the fitted cost of a token, else in proportion."""
+    forward = evidence.part_ns(Part.FORWARD, Phase.PREFILL) or evidence.phase_ns(Phase.PREFILL)
+    cost = evidence.prefill
+    if cost is not None and cost.fixed_ns is not None:
+        return min(cost.per_token_ns * fewer, forward * fewer / computed)
+    return forward * fewer / computed

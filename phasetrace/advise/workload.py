@@ -1,0 +1,83 @@
+"""How the application asks: one by one, in batches, from many threads, streaming."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from phasetrace.analyze.metrics import busy_ns
+from phasetrace.model import Request, RequestBreakdown
+
+LOOP = 16  # requests in a row: fewer may be a person typing, a test, or a demo
+IDLE_SHARE = 0.2  # of a loop's time between its requests: a person reads and types for longer than that
+OVERLAP = 1.5  # mean requests under way: well above one at a time, and below two that always run
+CONTENDERS = 8  # requests that overlap: fewer are an accident of timing
+BATCH = 4  # prompts in one call: nobody waits for a single answer then
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The shape of the load on one model of one process (the one with most time)."""
+
+    requests: int
+    prompts_per_call: float
+    concurrency: float  # mean requests under way while any is
+    idle_share: float  # of the time from first arrival to last end
+    streaming: bool
+    separate_streams: bool  # overlapping requests ran as calls of their own, not in one batch of an engine
+
+    @property
+    def loop(self) -> bool:
+        """Many prompts one after the other without a pause: work that was all there from the start."""
+        return (
+            self.requests >= LOOP
+            and self.concurrency < OVERLAP
+            and self.idle_share <= IDLE_SHARE
+            and self.prompts_per_call < BATCH
+            and not self.streaming
+        )
+
+    @property
+    def contending(self) -> bool:
+        """Several calls at once, each with a batch of its own, on one model."""
+        return self.requests >= CONTENDERS and self.concurrency >= OVERLAP and self.separate_streams
+
+    @property
+    def batched(self) -> bool:
+        """Several prompts a call."""
+        return self.prompts_per_call >= BATCH
+
+
+def workload(requests: Sequence[RequestBreakdown]) -> Workload | None:
+    """Of the model that most time was spent on."""
+    groups: dict[tuple[str, str | None], list[RequestBreakdown]] = defaultdict(list)
+    for request in requests:
+        groups[request.request.process, request.request.model].append(request)
+    if not groups:
+        return None
+    group = [r.request for r in max(groups.values(), key=lambda g: sum(r.e2e_ns for r in g))]
+    busy = busy_ns(group)
+    life = max(r.finished_ns or r.arrival_ns for r in group) - min(r.arrival_ns for r in group)
+    streams = {r.stream for r in group if r.stream is not None}
+    return Workload(
+        requests=len(group),
+        prompts_per_call=statistics.mean(prompts(r) for r in group),
+        concurrency=sum((r.finished_ns or r.arrival_ns) - r.arrival_ns for r in group) / busy
+        if busy
+        else 0.0,
+        idle_share=1 - busy / life if life else 0.0,
+        streaming=any(r.settings.get("streamer") for r in group),
+        separate_streams=len(streams) > 1,
+    )
+
+
+def prompts(request: Request) -> int:
+    """Prompts in one call: its rows, less those that beams and `num_return_sequences` made of one prompt."""
+    stated = request.settings.get("batch_rows")
+    if isinstance(stated, int) and stated > 0:
+        return stated
+    returned = request.settings.get("num_return_sequences")
+    copies = returned if isinstance(returned, int) and returned > 0 else 1
+    return max(1, len(request.sequences) // copies)
