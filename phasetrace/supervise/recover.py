@@ -10,8 +10,12 @@ import sys
 from pathlib import Path
 
 from phasetrace.errors import NothingRecordedError, UsageError
+from phasetrace.model import Recording
 from phasetrace.supervise import output as outputs
 from phasetrace.supervise.folder import Folder, Note, open_folder
+
+
+NOBODY = 0  # no process has this pid: the run is over
 
 
 def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path:
@@ -21,8 +25,6 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
         UsageError: no folder of a run, one still recording, or an output that cannot be written.
         NothingRecordedError: nothing is in it.
     """
-    from phasetrace.emit.trace_file import TraceFile
-    from phasetrace.model import Recording
     from phasetrace.supervise import summary
 
     folder = open_folder(path)
@@ -34,9 +36,13 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
     recording, running = _gather(folder, note)
     if recording == Recording():
         raise NothingRecordedError(f"{path} holds no records")
-    trace = TraceFile(target)
-    trace.write(recording)
-    trace.close()
+    if note and target == note.trace:  # what it holds is in the recording: no need to keep it as another file
+        draft = target.with_name(f"{target.name}.recovered")
+        _write(draft, recording)
+        draft.replace(target)
+        folder.leave_note(target, NOBODY)
+    else:
+        _write(target, recording)
     if running:
         print(f"phasetrace: {running} recorded processes still run: recover again later", file=sys.stderr)
     print(f"phasetrace: wrote {target}; {folder.base} can be deleted now", file=sys.stderr)
@@ -50,11 +56,19 @@ def _target(output: Path | None, note: Note | None) -> Path:
         return output
     if note is None:
         raise UsageError("it is not known where this run's trace was to go: say it with -o")
-    return note.output
+    return note.trace or note.output
 
 
-def _gather(folder: Folder, note: Note | None):  # type: ignore[no-untyped-def]
-    from phasetrace.model import Recording
+def _write(path: Path, recording: Recording) -> None:
+    from phasetrace.emit.trace_file import TraceFile
+
+    trace = TraceFile(path)
+    trace.write(recording)
+    trace.close()
+
+
+def _gather(folder: Folder, note: Note | None) -> tuple[Recording, int]:
+    """All that is known of the run, and how many of its processes still run."""
     from phasetrace.read import read
     from phasetrace.supervise.drain import Drain
     from phasetrace.supervise.merge import Merged, merge

@@ -21,6 +21,9 @@ def python_versions(spool: Path) -> list[str]:
 
 def why_nothing(command: Sequence[str], versions: Sequence[str], recording: Recording) -> str:
     """The likeliest reason, in a sentence."""
+    lost = sum(process.lost_records for process in recording.processes)
+    if lost:
+        return f"there was no room for the {lost} records: choose another place with --spool DIR"
     for process in recording.processes:
         for engine, reason in process.refused.items():
             return f"{engine} is not hooked: {reason}"

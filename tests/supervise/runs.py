@@ -58,7 +58,9 @@ class Runs:
             **more,
         )
 
-    def start(self, command: Sequence[str], *options: str, env: Mapping[str, str] = {}, **more: Any) -> Started:
+    def start(
+        self, command: Sequence[str], *options: str, env: Mapping[str, str] = {}, **more: Any
+    ) -> Started:
         return subprocess.Popen(
             self.words(command, *options),
             env=self.environment(env),

@@ -83,4 +83,3 @@ def test_as_pid_1_it_reaps(runs: Runs) -> None:
     words = [*unshare, *runs.words(["sh", "-c", script])]
     done = subprocess.run(words, env=runs.environment({}), capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (5, "0\n")
-
