@@ -1,0 +1,1 @@
+"""Recording -> spans written somewhere: a trace file, an OTLP endpoint."""
