@@ -40,17 +40,16 @@ class Loop:
 class Scheduled:
     """A request's part in one step, noted when it is scheduled: by its end the engine has moved on."""
 
-    __slots__ = ("known", "state", "tokens", "yields")
+    __slots__ = ("known", "state", "tokens", "given")
 
     def __init__(self, known: Known, member: Any) -> None:
         self.known = known
         self.state = getattr(member, "state", member)
         if self.state is member:  # 4.x
             self.tokens = len(member.prompt_ids)
-            self.yields = not member.remaining_prompt_ids
         else:
             self.tokens = member.query_length
-            self.yields = bool(member.has_new_token)
+        self.given = 0  # tokens given out before this step
 
     @property
     def finished(self) -> bool:
@@ -70,11 +69,15 @@ def prompt_of(state: Any) -> Any:
     return state.initial_tokens if full is None else full
 
 
+def given_by(state: Any) -> Any:
+    """The tokens given out so far."""
+    given = getattr(state, "generated_tokens", None)
+    return state.static_outputs if given is None else given
+
+
 def ending(state: Any) -> dict[str, Any]:
     """How a finished request ended."""
-    given = getattr(state, "generated_tokens", None)
-    if given is None:
-        given = state.static_outputs
+    given = given_by(state)
     stops = getattr(state, "_eos_token_ids", None)
     if stops is None:
         stops = {state.eos_token_id}

@@ -16,7 +16,7 @@ from phasetrace_agent.hooking import Hook, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import parent, prefix
-from .batches import Known, Loop, Scheduled, batch_of, created, ending, prompt_of
+from .batches import Known, Loop, Scheduled, batch_of, created, ending, given_by, prompt_of
 from .hooks import Function
 from .request import model_key, salt
 
@@ -222,8 +222,15 @@ class Engine:
         """The step's tokens are out where this ends."""
 
         def update_batch(processor: Any, *args: Any, **kwargs: Any) -> Any:
+            recording = STEP.on and self.recorder.enabled
+            if recording:
+                try:
+                    for scheduled in next(iter(self._loop(processor).batches), ()):
+                        scheduled.given = len(given_by(scheduled.state))
+                except Exception as error:
+                    STEP.fail(error)
             result = original(processor, *args, **kwargs)
-            if STEP.on and self.recorder.enabled:
+            if recording:
                 try:
                     self._updated(self._loop(processor), now())
                 except Exception as error:
@@ -249,7 +256,7 @@ class Engine:
             sorted(present - loop.members),
             [s.known.id for s in over],
             [(s.known.id, s.tokens) for s in batch if s.tokens != 1] + absent,
-            [(s.known.id, 0) for s in batch if not s.yields] + absent,
+            [(s.known.id, 0) for s in batch if len(given_by(s.state)) == s.given] + absent,
         )
         loop.members = (loop.members | present) - {s.known.id for s in over}
         loop.index += 1

@@ -129,13 +129,14 @@ def settings(call: Call) -> dict[str, bool | int | float | str]:
     found: dict[str, bool | int | float | str] = {}
     for name in NUMBERS:
         value = call.knob(name)
-        if type(value) in (bool, int, float):  # not a subclass: an int may carry more than a number
+        if type(value) in (bool, int, float) and not (value is False and name.startswith("output_")):
             found[name] = value
     cache = call.knob("cache_implementation")
     if cache in CACHES:
         found["cache_implementation"] = cache
-    found["assistant"] = call["assistant_model"] is not None
-    found["streamer"] = call["streamer"] is not None
+    for name in ("assistant_model", "streamer"):
+        if call[name] is not None:
+            found[name.split("_")[0]] = True
     compiling = call.knob("compile_config")
     if compiling is not None:
         found["compile"] = True
@@ -161,7 +162,7 @@ def rows(tensor: Any) -> Rows | None:
 def prompt_counts(call: Call, ids: Rows | None, mask: Rows | None) -> list[dict[str, int]] | None:
     """Prompt and padding tokens per prompt: by the mask, else by the padding token, as the engine does."""
     if mask is not None:
-        return [{"prompt": n, "padding": len(row) - n} for row in mask for n in (sum(map(bool, row)),)]
+        return [{"prompt": len(row) - n, "padding": n} for row in mask for n in (row.count(0),)]
     if call.rows is None or call.width is None or call.masked:
         return None
     if ids is not None and call.pad and not set(call.pad) & set(call.eos):
@@ -241,12 +242,11 @@ def _tensors_on_host(cache: Any) -> bool:
     return all(on_host(k) for k in keys)
 
 
-def forward_shape(inputs: Any) -> tuple[int, int] | None:
-    """(rows, positions) of a forward's inputs as `prepare_inputs_for_generation` built them."""
-    if not isinstance(inputs, dict):
-        return None
+def forward_shape(inputs: Any) -> tuple[int, int]:
+    """(rows, positions) of a forward's inputs, as they were built for it; zeros where unknown."""
     for name in ("input_ids", "decoder_input_ids", "inputs_embeds"):
-        shape = getattr(inputs.get(name), "shape", None)
-        if shape is not None and len(shape) >= 2:
-            return int(shape[0]), int(shape[1])
-    return None
+        value = inputs.get(name)
+        if value is not None:
+            shape = value.shape
+            return shape[0], shape[1]
+    return 0, 0

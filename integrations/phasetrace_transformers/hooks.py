@@ -143,6 +143,8 @@ def end(request: Request, time: int, result: Any, failure: BaseException | None)
         request.finished(time, result, failure)
     except Exception as error:
         GENERATE.fail(error)
+    finally:
+        request.let_go()
 
 
 def around_prepare(original: Function) -> Function:
@@ -159,10 +161,10 @@ def around_prepare(original: Function) -> Function:
         finally:
             request.busy = False
         try:
-            rows, positions = extract.forward_shape(inputs) or (0, 0)
-            ids = args[0] if args else kwargs.get("input_ids")
-            width = None if ids is None else ids.shape[1]
-            request.forward_begins()
+            rows, positions = extract.forward_shape(inputs)
+            width = width_of(args, kwargs)
+            if request.device is not None:
+                request.forward_begins()
             request.timeline.prepared(entered, now(), rows, positions, width)
         except Exception as error:
             PREPARE.fail(error)
@@ -175,14 +177,15 @@ def around_update(original: Function) -> Function:
     """The forward ended where this begins."""
 
     def _update_model_kwargs_for_generation(self: Any, *args: Any, **kwargs: Any) -> Any:
-        entered = now()
         request = thread.request
         if request is None or request.busy or not UPDATE.on:
             return original(self, *args, **kwargs)
-        try:
-            request.forward_ended()
-        except Exception as error:
-            UPDATE.fail(error)
+        entered = now()
+        if request.device is not None:
+            try:
+                request.forward_ended()
+            except Exception as error:
+                UPDATE.fail(error)
         request.busy = True
         try:
             updated = original(self, *args, **kwargs)
@@ -201,10 +204,10 @@ def around_processors(original: Function) -> Function:
     """Logits processors and warpers."""
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        entered = now()
         request = thread.request
         if request is None or request.busy or not LOGITS.on:
             return original(self, *args, **kwargs)
+        entered = now()
         request.busy = True
         try:
             scores = original(self, *args, **kwargs)
@@ -310,4 +313,4 @@ def around_draft(original: Function) -> Function:
 def width_of(args: Any, kwargs: Any) -> int | None:
     """The width of the ids a hook was called with; a shape is known without asking the device."""
     ids = args[0] if args else kwargs.get("input_ids")
-    return None if ids is None else int(ids.shape[1])
+    return None if ids is None else ids.shape[1]

@@ -24,21 +24,16 @@ def chunks(tokens: Sequence[int], salt: bytes) -> tuple[list[int], list[int]]:
     first, second = (int.from_bytes(salt[i : i + 4].ljust(4, b"\x5a"), "little") | 1 for i in (0, 4))
     hashes: list[int] = []
     lengths: list[int] = []
-    begin = 0
-    # Two neighbours decide, so that one frequent token does not cut every chunk short
-    for end in range(1, len(tokens) + 1):
-        size = end - begin
-        if size < SHORTEST:
-            continue
-        mixed = (tokens[end - 1] * first + tokens[end - 2] * second) & _MASK
-        mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _MASK
-        if mixed < _BOUNDARY or size == LONGEST:
-            hashes.append(_hash(tokens[begin:end], salt))
-            lengths.append(size)
-            begin = end
-    if begin < len(tokens):
-        hashes.append(_hash(tokens[begin:], salt))
-        lengths.append(len(tokens) - begin)
+    begin, count = 0, len(tokens)
+    while begin < count:
+        end, limit = begin + SHORTEST, min(begin + LONGEST, count)
+        # Two neighbours decide, so that one frequent token does not cut every chunk short
+        while end < limit and (tokens[end - 1] * first + tokens[end - 2] * second) & _MASK >= _BOUNDARY:
+            end += 1
+        end = min(end, limit)
+        hashes.append(_hash(tokens[begin:end], salt))
+        lengths.append(end - begin)
+        begin = end
     return hashes, lengths
 
 

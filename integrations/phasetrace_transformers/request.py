@@ -128,9 +128,13 @@ class Request:
         if self.parent is not None:
             _last_ends.note(self.parent, time)
         self._hash_prompts()
-        self.call.forget()
         if self.device is not None:
             self.device.poll()
+
+    def let_go(self) -> None:
+        """Keep nothing of the application's alive."""
+        self.call.forget()
+        self.timeline.write = _no_step
 
     def _count_prompts(self) -> None:
         call = self.call
@@ -182,6 +186,10 @@ class Request:
             hashes, lengths = prefix.chunks(tokens, secret)
             self.recorder.prefix(self.id, row * self.call.sequences_each, hashes, lengths)
         self.ids = None
+
+
+def _no_step(*_: Any) -> None:
+    """After the call there are no steps."""
 
 
 def model_key(recorder: Recorder, model: Any) -> int:

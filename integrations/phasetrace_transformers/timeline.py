@@ -59,10 +59,12 @@ class Timeline:
 
     def prepared(self, entered: int, left: int, rows: int, positions: int, width: int | None) -> None:
         """A forward begins: its inputs, `rows` x `positions`, were built from ids `width` wide."""
-        self._cut(self.gap, entered)
         if self.forwarded:  # a forward that gave no token: a chunk of a prompt
+            self._cut(self.gap, entered)
             self._close(0)
-        self._cut(PREPARE, left)
+        self.codes += (self.gap, PREPARE)
+        self.ends += (entered, left)
+        self.last = left
         self.gap = FORWARD
         self.forwarded = True
         self.rows = rows
@@ -75,14 +77,16 @@ class Timeline:
         if not self.forwarded and not self.updated:  # its inputs were built out of our sight
             self.gap = FORWARD
             self.inexact = True
-        self._cut(self.gap, entered)
-        self._cut(UPDATE, left)
+        self.codes += (self.gap, UPDATE)
+        self.ends += (entered, left)
+        self.last = left
         self.gap = LOGITS
         self.updated = True
 
     def processed_logits(self, entered: int, left: int, width: int | None) -> None:
         """The logits processors ran on ids `width` wide; speculation calls them once a position."""
-        self._cut(LOGITS if self.processed else self.gap, entered)
+        if self.gap != LOGITS and not self.processed:
+            self._cut(self.gap, entered)
         self._cut(LOGITS, left)
         self.gap = SAMPLING
         self.processed = True
@@ -91,8 +95,9 @@ class Timeline:
 
     def judged(self, entered: int, left: int, width: int | None) -> None:
         """The stopping criteria ran on ids `width` wide: the tokens are out, unless this was a draft."""
-        self._cut(self.gap, entered)
-        self._cut(CRITERIA, left)
+        self.codes += (self.gap, CRITERIA)
+        self.ends += (entered, left)
+        self.last = left
         if not (self.forwarded or self.updated or self.processed):
             self.gap = PREPARE
             return
