@@ -55,9 +55,8 @@ def command(
     INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
     """
     from phasetrace import advise, analyze
-    from phasetrace.advise.goals import parse_slo
 
-    wanted, promised = Goal(goal) if goal else None, parse_slo(slo) if slo else None
+    wanted, promised = Goal(goal) if goal else None, advise.parse_slo(slo) if slo else None
     diagnosis = advise.diagnose(analyze.breakdown(inputs.read(sources)), goal=wanted, slo=promised)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)

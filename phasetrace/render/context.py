@@ -94,6 +94,12 @@ def further(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     return diagnosis.findings[1:] if leading(diagnosis) else diagnosis.findings
 
 
+def further_evidence(diagnosis: Diagnosis, finding: Finding) -> list[str]:
+    """The evidence that the verdict has not said already."""
+    said = diagnosis.verdict.lower()
+    return [sentence for sentence in finding.evidence if sentence.lower().rstrip(".") not in said]
+
+
 def troubles(recording: Recording) -> list[str]:
     """What kept phasetrace from seeing everything, a sentence each, without repeating itself."""
     said: dict[str, None] = {}

@@ -20,7 +20,7 @@ def diagnosis(d: Diagnosis) -> str:
     blocks = [f"### {plain(d.cause)}: {plain(d.verdict)}", _about(d), *_phases(d), *_metrics(d)]
     first = context.leading(d)
     if first:
-        blocks += _answer(first)
+        blocks += _answer(first, context.further_evidence(d, first))
     further = context.further(d)
     if further:
         blocks += ["**Also**", _bullets([_one_line(f) for f in further])]
@@ -81,11 +81,11 @@ def _metrics(d: Diagnosis) -> list[str]:
     return [_table(("", "p50", "p95", "p99"), rows)] if rows else []
 
 
-def _answer(f: Finding) -> list[str]:
+def _answer(f: Finding, evidence: list[str]) -> list[str]:
     blocks = [f"**{plain(f.recommendation)}**", *map(code, f.commands)]
     facts = [f"gain: {units.gain(f.prediction)}"] if f.prediction else []
     facts += [f"cost: {f.tradeoff}"] if f.tradeoff else []
-    facts += [f"confidence: {f.confidence}", *f.evidence]
+    facts += [f"confidence: {f.confidence}", *evidence]
     return [*blocks, _bullets(facts)]
 
 

@@ -104,8 +104,9 @@ def answer(d: Diagnosis, ink: Ink) -> list[str]:
         lines += ink.wrap(units.gain(f.prediction), indent=" " * 8, first="  gain  ")
     if f.tradeoff:
         lines += ink.wrap(f.tradeoff, indent=" " * 8, first="  cost  ")
-    lines += ink.wrap(f"{_where(f)}, confidence {f.confidence}", indent=" " * 8, first="  why   ")
-    for sentence in f.evidence:
+    where = f"{_where(f)}, " if f.ns > 0 else ""
+    lines += ink.wrap(f"{where}confidence {f.confidence}", indent=" " * 8, first="  why   ")
+    for sentence in context.further_evidence(d, f):
         lines += ink.wrap(sentence, indent=" " * 10, first=" " * 8 + "- ")
     return lines
 
