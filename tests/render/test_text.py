@@ -134,3 +134,9 @@ def hostile(made: ModuleType) -> Diagnosis:
     )
     breakdown = made.breakdown(recording=recording, unsplit=(HOSTILE,))
     return replace(made.diagnosis(), verdict=HOSTILE, breakdown=breakdown, findings=(finding, finding))
+
+
+def test_evidence_that_the_verdict_says_is_not_said_again(made: ModuleType) -> None:
+    sentence = "decode owns 92 % of the time: 120 tokens a request, one after the other, 10.4 ms each"
+    said = text.diagnosis(made.diagnosis(findings=(made.finding(evidence=(sentence, "and this")),)))
+    assert said.count("one after the") == 1 and "- and this" in said
