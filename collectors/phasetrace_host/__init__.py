@@ -13,15 +13,15 @@ GC = 1
 # Young collections take some 10 us and come by the thousand; no step notices what is shorter than this.
 THRESHOLD_NS = 100_000
 
-_watching = False
+_recorder: Recorder | None = None
 
 
 def instrument(recorder: Recorder) -> None:
     """Record every collection that takes as long as the threshold."""
-    global _watching
-    if _watching:
+    global _recorder
+    watching, _recorder = _recorder is not None, recorder
+    if watching:
         return
-    _watching = True
     now = time.monotonic_ns
     begin = 0
 
@@ -31,7 +31,8 @@ def instrument(recorder: Recorder) -> None:
             begin = now()
             return
         end = now()
-        if end - begin >= THRESHOLD_NS and begin and recorder.enabled:
-            recorder.pause(GC, info["generation"], begin, end, info["collected"])
+        to = _recorder
+        if end - begin >= THRESHOLD_NS and begin and to is not None and to.enabled:
+            to.pause(GC, info["generation"], begin, end, info["collected"])
 
     gc.callbacks.append(watch)

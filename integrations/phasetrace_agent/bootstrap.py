@@ -1,42 +1,57 @@
 """Starts the agent in a process: in a millisecond, writing nothing before there is something to record."""
 
-from __future__ import annotations
-
 import os
+import sys
+
+from . import importhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .recorder import Recorder
 
+_STARTS = frozenset(("subprocess.Popen", "os.exec", "os.posix_spawn"))
+
 _folder = ""  # of the spool; empty where nothing is recorded
 _execs = 0
-_made: dict[str, Recorder] = {}  # at most one; `setdefault` is atomic
+_run = ""  # the run directory that Python children should have on their path
+_made: "dict[str, Recorder]" = {}  # at most one; `setdefault` is atomic
 
 
-def start(spool: str | os.PathLike[str] | None = None, execs: int = 0, covers_children: bool = False) -> None:
+def start(
+    spool: "str | os.PathLike[str] | None" = None, execs: int = 0, covers_children: bool = False
+) -> None:
     """Record this process into the folder `spool`, or into $PHASETRACE_SPOOL. Never raises.
 
     `covers_children` is true where the agent came by PYTHONPATH, so that Python children are expected to
     have it too.
     """
-    global _folder, _execs
+    global _folder, _execs, _run
     try:
         folder = os.fspath(spool or os.environ.get("PHASETRACE_SPOOL") or "")
         if _folder or not folder:
             return
         _folder, _execs = os.path.abspath(folder), execs
-        from . import importhook
-
         importhook.install()
-        if covers_children:
-            from . import children
-
-            children.watch()
+        if covers_children and not _run:  # an audit hook stays for good
+            # Taken now: the application may change its environment.
+            _run = os.environ.get("PHASETRACE_RUN") or os.path.dirname(os.path.dirname(__file__))
+            sys.addaudithook(_watch_children)
     except Exception:
         pass
 
 
-def recorder() -> Recorder | None:
+def _watch_children(event: str, args: "tuple[object, ...]") -> None:
+    """Sees every audit event, of which a start raises thousands: 110 ns each, unless it starts a process."""
+    if event in _STARTS:
+        try:
+            from . import children
+
+            children.look(event, args, _run)
+        except Exception:
+            pass
+
+
+def recorder() -> "Recorder | None":
     """The recorder of this process, made at first use; None where there is none."""
     if "recorder" not in _made and _folder:
         from .recorder import Recorder
@@ -52,9 +67,11 @@ def recorder() -> Recorder | None:
 
 
 def stop() -> None:
-    """Record no more. What is hooked sees it and lets calls through."""
-    from . import importhook
-
+    """Record no more: what is hooked lets calls through. `start` may follow, with another spool."""
+    global _folder
     importhook.uninstall()
-    for made in _made.values():
-        made.off()
+    _folder = ""
+    stopped = _made.pop("recorder", None)
+    if stopped is not None:
+        stopped.at_exit()
+        stopped.off()

@@ -1,13 +1,8 @@
-"""Notices Python children that start without us, so that a recording that covers only a part says so.
-
-An audit hook sees every process start; it cannot be removed and costs 110 ns an event, so it asks for the
-name first.
-"""
+"""Notices Python children that start without us, so that a recording that covers only a part says so."""
 
 from __future__ import annotations
 
 import os
-import sys
 
 from . import bootstrap
 
@@ -24,39 +19,20 @@ _EVENTS = {
 }
 _MOST = 16  # different kinds of uncovered children told by one process
 
-_run = ""
 _told: set[tuple[str, str]] = set()
 
 
-def watch() -> None:
-    """Look at every process that this one starts from now on."""
-    global _run
-    if _run:
-        return
-    # The folder that holds this package: PHASETRACE_RUN may be gone from the environment by now.
-    _run = os.environ.get("PHASETRACE_RUN") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    events = _EVENTS
-
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event in events:
-            _look(event, args)
-
-    sys.addaudithook(hook)
-
-
-def _look(event: str, args: tuple[Any, ...]) -> None:
-    try:
-        program, argv, env = (args[at] for at in _EVENTS[event])
-        if isinstance(argv, (str, bytes, os.PathLike)):
-            argv = [argv]
-        found = uncovered(program if program is not None else argv[0], argv, env, _run)
-        if found and found not in _told and len(_told) < _MOST:
-            _told.add(found)
-            recorder = bootstrap.recorder()
-            if recorder is not None and recorder.enabled:
-                recorder.trouble({"uncovered": found[0], "why": found[1]})
-    except Exception:
-        pass
+def look(event: str, args: Any, run: str) -> None:
+    """Look at a process that is about to start, and tell of it, once a kind, if it will not load us."""
+    program, argv, env = (args[at] for at in _EVENTS[event])
+    if isinstance(argv, (str, bytes, os.PathLike)):
+        argv = [argv]
+    found = uncovered(argv[0] if program is None else program, argv, env, run)
+    if found and found not in _told and len(_told) < _MOST:
+        _told.add(found)
+        recorder = bootstrap.recorder()
+        if recorder is not None and recorder.enabled:
+            recorder.trouble({"uncovered": found[0], "why": found[1]})
 
 
 def uncovered(

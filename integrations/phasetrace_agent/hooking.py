@@ -47,11 +47,11 @@ def wrap(owner: Any, name: str, make_wrapper: Callable[[Function], Function]) ->
     The wrapper looks like the original (name, signature, `__wrapped__`). Wrapping a second time does nothing.
     """
     original = vars(owner).get(name)
-    if original is None:
-        return False
-    if getattr(original, _MARK, None) is not None:
-        return True
     plain = getattr(original, "__func__", original)
+    if not callable(plain):
+        return False
+    if getattr(plain, _MARK, None) is not None:
+        return True
     wrapper = functools.wraps(plain)(make_wrapper(plain))
     wrapper.__phasetrace__ = original  # type: ignore[attr-defined]
     kind = type(original)
@@ -62,8 +62,10 @@ def wrap(owner: Any, name: str, make_wrapper: Callable[[Function], Function]) ->
 def unwrap(owner: Any, name: str) -> bool:
     """Put the original back; False where the wrapper is not ours or somebody has wrapped it since."""
     current = vars(owner).get(name)
-    original = getattr(getattr(current, "__func__", current), _MARK, None)
-    if original is None or getattr(current, "__wrapped__", None) is None:
+    plain = getattr(current, "__func__", current)
+    original = getattr(plain, _MARK, None)
+    # Whoever wraps our wrapper copies its mark, but not what it wraps.
+    if original is None or getattr(plain, "__wrapped__", None) is not getattr(original, "__func__", original):
         return False
     setattr(owner, name, original)
     return True

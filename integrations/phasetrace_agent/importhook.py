@@ -5,11 +5,9 @@ look-up.
 
 An integration is a package with a function `instrument(recorder)`. It is called after each of its triggers,
 so it hooks what it finds and minds being called again; the trigger is whole and in `sys.modules` then, but
-not yet an attribute of its parent package. Its `HOOKS`, if it has any, says how many wrapped calls belong to a
-record of each kind (`calibrate.costs`).
+not yet an attribute of its parent package. Its `HOOKS`, if it has any, says how many wrapped calls belong
+to a record of each kind (`calibrate.costs`).
 """
-
-from __future__ import annotations
 
 import sys
 
@@ -41,7 +39,7 @@ class Finder:
     """Stands first on sys.meta_path and lets the others find what triggers an integration."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
         """The spec that the next finders give, with `exec_module` followed by our start."""
         if name not in TRIGGERS:
             return None
@@ -56,15 +54,17 @@ class Finder:
         return None
 
 
-def _follow(loader: Loader | None, name: str) -> None:
+def _follow(loader: "Loader | None", name: str) -> None:
     """Run the integration after this loader's `exec_module`; the loader is otherwise left as it is."""
     execute = getattr(loader, "exec_module", None)
-    if execute is None:
+    if execute is None or isinstance(loader, type):
         return
 
-    def exec_module(module: ModuleType) -> None:
+    def exec_module(module: "ModuleType") -> None:
         execute(module)
-        activate(name)
+        if module.__name__ == name:  # the loader of a zip file serves many modules
+            vars(loader).pop("exec_module", None)
+            activate(name)
 
     try:
         loader.exec_module = exec_module  # type: ignore[union-attr, method-assign]
@@ -87,13 +87,13 @@ def uninstall() -> None:
         sys.meta_path.remove(Finder)
 
 
-def _being_imported(module: ModuleType) -> bool:
+def _being_imported(module: "ModuleType") -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def activate(trigger: str) -> None:
     """Call `instrument(recorder)` of the integration that this module triggers, and of the collectors."""
-    from . import bootstrap
+    from . import bootstrap  # which imports this
 
     recorder = bootstrap.recorder()
     if recorder is None or not recorder.enabled:
@@ -110,10 +110,10 @@ def activate(trigger: str) -> None:
             _failed(package, error)
 
 
-_priced: set[str] = set()
+_priced: "set[str]" = set()
 
 
-def _tell_costs(recorder: Recorder, hooks: Mapping[str, int]) -> None:
+def _tell_costs(recorder: "Recorder", hooks: "Mapping[str, int]") -> None:
     from . import calibrate, layout
 
     recorder.facts(layout.PROCESS, 0, {"costs": calibrate.costs(hooks)})

@@ -59,6 +59,7 @@ FINISHED = 8  # a request, JSON
 PAUSE = 9  # the whole process stood still
 DEVICE = 10  # device time of a step, known later than the step
 TROUBLE = 11  # a hook failed and disabled itself, records were lost, a child runs without us: JSON
+BATCH_STATE = 12  # queues and KV blocks as a step was scheduled, where they changed
 
 # Scopes of FACTS
 PROCESS, ENGINE, MODEL = 1, 2, 3
@@ -69,6 +70,21 @@ SCHEDULED = 2  # first time in a step
 PREEMPTED = 3
 RESUMED = 4
 HANDED_OVER = 5  # an output reached the user
+QUEUED = 6  # the scheduler has it; until then it waited for the step that was running
+
+# Why the head of the queue was not scheduled, by code
+HEAD_REASONS = (
+    "none",  # nobody waits
+    "slots",
+    "kv",
+    "budget",
+    "grammar",
+    "remote-kv",
+    "lora",
+    "paused",
+    "other",
+)
+HEAD_REASON_CODE = {name: code for code, name in enumerate(HEAD_REASONS)}
 
 # Parts of a step, by code; the names are those of phasetrace.model.Part
 PARTS = (
@@ -95,6 +111,9 @@ _BLOB = struct.Struct("<IIQ")  # id, scope or 0, time; JSON follows
 _PREFIX = struct.Struct("<III")  # request, sequence, chunks; u64 hashes, then u32 lengths
 _PAUSE = struct.Struct("<IIQQQ")  # kind (1 = gc), generation, begin, end, collected
 _DEVICE = struct.Struct("<IIQ")  # stream, index, nanoseconds
+_BATCH_STATE = struct.Struct(
+    "<IIQIIIIB3x"
+)  # stream, index, time, running, waiting, KV used, KV total, reason
 
 GC = 1
 _PAIR = 8  # bytes of a (request, count) pair
@@ -248,3 +267,25 @@ def encode_device(stream: int, index: int, nanoseconds: int) -> bytes:
 def decode_device(payload: Buffer) -> tuple[Any, ...]:
     """(stream, index, nanoseconds)."""
     return _DEVICE.unpack_from(payload)
+
+
+def encode_batch_state(
+    stream: int,
+    index: int,
+    time: int,
+    running: int,
+    waiting: int,
+    kv_used: int,
+    kv_total: int,
+    reason: int,
+) -> bytes:
+    """The payload of BATCH_STATE: it holds from this step on, until the next one of the same stream.
+
+    `running` and `waiting` count requests, `kv_used` and `kv_total` blocks; `reason` is a HEAD_REASON_CODE.
+    """
+    return _BATCH_STATE.pack(stream, index, time, running, waiting, kv_used, kv_total, reason)
+
+
+def decode_batch_state(payload: Buffer) -> tuple[Any, ...]:
+    """(stream, index, time, running, waiting, kv_used, kv_total, reason)."""
+    return _BATCH_STATE.unpack_from(payload)

@@ -143,6 +143,26 @@ class Recorder:
         except Exception as error:
             self.failed("recorder.device", error)
 
+    def batch_state(
+        self,
+        stream: int,
+        index: int,
+        time: int,
+        running: int,
+        waiting: int,
+        kv_used: int,
+        kv_total: int,
+        reason: int,
+    ) -> None:
+        """Queues and KV blocks as a step was scheduled; said again only when they change."""
+        try:
+            payload = layout.encode_batch_state(
+                stream, index, time, running, waiting, kv_used, kv_total, reason
+            )
+            self._spool.write(layout.BATCH_STATE, payload)
+        except Exception as error:
+            self.failed("recorder.batch_state", error)
+
     def trouble(self, data: Mapping[str, Any]) -> None:
         """Something that makes the recording incomplete."""
         self._blob(layout.TROUBLE, 0, 0, clock.now(), data)

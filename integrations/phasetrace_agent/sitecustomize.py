@@ -33,8 +33,12 @@ def _start():
     except OSError:
         execs = 0
     if sys.version_info >= (3, 9):
-        from phasetrace_agent import bootstrap
-
+        dont_write = sys.dont_write_bytecode
+        sys.dont_write_bytecode = False  # of our own files, which would otherwise be compiled at every start
+        try:
+            from phasetrace_agent import bootstrap
+        finally:
+            sys.dont_write_bytecode = dont_write
         bootstrap.start(execs=execs, covers_children=True)
 
 
@@ -54,7 +58,7 @@ def _next_spec_or_path():
             return imp.find_module("sitecustomize", rest)
         except ImportError:
             return None
-    from importlib.machinery import PathFinder
+    from _frozen_importlib_external import PathFinder  # importlib.machinery would load five modules more
 
     return PathFinder.find_spec("sitecustomize", rest)
 

@@ -1,5 +1,6 @@
 """Import hooks and wrappers: the application cannot tell that they are there."""
 
+import functools
 import gc
 import inspect
 import pickle
@@ -88,10 +89,14 @@ def test_wrapping_twice_wraps_once_and_unwrapping_restores(engine: type[Engine])
     assert not hooking.unwrap(engine, "generate")
 
 
-def test_what_somebody_wrapped_since_is_left(engine: type[Engine]) -> None:
+@pytest.mark.parametrize(
+    "dress", [functools.wraps, lambda _: lambda function: function], ids=["wraps", "bare"]
+)
+def test_what_somebody_wrapped_since_is_left(engine: type[Engine], dress: Any) -> None:
     hooking.wrap(engine, "generate", hooking.around(hooking.Hook("here"), quiet, quiet))
     ours = engine.generate
 
+    @dress(ours)
     def theirs(self: Engine, prompt: str) -> str:
         return ours(self, prompt)
 
@@ -149,7 +154,7 @@ def test_only_long_collections_are_recorded(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(phasetrace_host, "time", SimpleNamespace(monotonic_ns=lambda: next(times)))
     callbacks: list[Any] = []
     monkeypatch.setattr(phasetrace_host, "gc", SimpleNamespace(callbacks=callbacks))
-    monkeypatch.setattr(phasetrace_host, "_watching", False)
+    monkeypatch.setattr(phasetrace_host, "_recorder", None)
     phasetrace_host.instrument(recorder)
     phasetrace_host.instrument(recorder)
     (watch,) = callbacks
@@ -254,11 +259,15 @@ os.environ["PHASETRACE_SPOOL"] = {str(engine_app.spool)!r}
 Instrumentor().instrument(skip_dep_check=True)
 Instrumentor().instrument()
 import engine.core
-print(sys.meta_path.count(importhook.Finder))
+recorder = bootstrap.recorder()
+print(sys.meta_path.count(importhook.Finder), recorder.enabled)
 Instrumentor().uninstrument()
-print(sys.meta_path.count(importhook.Finder), bootstrap.recorder().enabled)
+print(sys.meta_path.count(importhook.Finder), recorder.enabled, bootstrap.recorder())
+bootstrap.start({str(engine_app.base)!r})
+print(bootstrap.recorder().enabled)
 """
-    assert output(engine_app, code) == "1\n0 False"
+    assert output(engine_app, code) == "1 True\n0 False None\nTrue"
+    assert read_spool(engine_app.base)
     assert sys.meta_path
 
 
