@@ -27,6 +27,13 @@ class Described(str, Enum):
         return str.__str__(self._value_)
 
 
+class Scope(Described):
+    """Instrumentation scopes: who made a span."""
+
+    ALL = ("phasetrace", "", "all spans but those of single tokens")
+    TOKENS = ("phasetrace.tokens", "", "spans of tokens, which in a file can be made again from its steps")
+
+
 class SpanName(Described):
     """What spans are called. The span of a request itself is named `{operation} {model}`."""
 

@@ -1,7 +1,8 @@
 """Spans -> lines of OTLP JSON, one request body a line, as the Collector's file exporter writes them.
 
 Token spans are nearly all of a trace, so they are made by one `%` over a template for a whole run of them:
-twice as fast as one `%` each, and 20 times as fast as the official encoder.
+twice as fast as one `%` each, and 20 times as fast as the official encoder. They stand on lines of their own:
+whoever has the steps can pass these lines over unread.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ import orjson
 from phasetrace import __version__
 from phasetrace.mapping import Attributes, ResourceSpans, Span, TokenSpans, Value
 from phasetrace.semconv import Attribute as A
-from phasetrace.semconv import SpanName
+from phasetrace.semconv import Scope, SpanName
 
 LONGEST_LINE = 4 << 20  # what receivers along the way accept
-_SCOPE = orjson.dumps({"name": "phasetrace", "version": __version__})
 _ERROR = 2  # OTLP's status code
 _INTERNAL = 1  # OTLP's span kind
 
@@ -28,31 +28,26 @@ _INTERNAL = 1  # OTLP's span kind
 def to_lines(groups: Iterable[ResourceSpans]) -> Iterator[bytes]:
     """Encode spans with all that a file holds; each line ends in a newline and is a document of its own."""
     for group in groups:
-        head, tail = _frame(group.resource)
-        line: list[bytes] = []
-        size = len(head) + len(tail)
-        for piece in _pieces(group):
-            if line and size + len(piece) + 1 > LONGEST_LINE:
-                yield b"".join((head, b",".join(line), tail))
-                line, size = [], len(head) + len(tail)
-            line.append(piece)
-            size += len(piece) + 1
-        if line:
+        yield from _lines(group.resource, Scope.ALL, (orjson.dumps(_span(span)) for span in group.spans))
+        yield from _lines(group.resource, Scope.TOKENS, (_tokens(run) for run in group.tokens if len(run)))
+
+
+def _lines(resource: Attributes, scope: Scope, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    frame = b'{"resourceSpans":[{"resource":{"attributes":%b},"scopeSpans":[{"scope":%b,"spans":['
+    named = {"name": scope.value, "version": __version__}
+    head = frame % (orjson.dumps(_key_values(resource)), orjson.dumps(named))
+    tail = b"]}]}]}\n"
+    empty = len(head) + len(tail)
+    line: list[bytes] = []
+    size = empty
+    for piece in pieces:
+        if line and size + len(piece) + 1 > LONGEST_LINE:
             yield b"".join((head, b",".join(line), tail))
-
-
-def _frame(resource: Attributes) -> tuple[bytes, bytes]:
-    attributes = orjson.dumps(_key_values(resource))
-    head = b'{"resourceSpans":[{"resource":{"attributes":%b},"scopeSpans":[{"scope":%b,"spans":['
-    return head % (attributes, _SCOPE), b"]}]}]}\n"
-
-
-def _pieces(group: ResourceSpans) -> Iterator[bytes]:
-    for span in group.spans:
-        yield orjson.dumps(_span(span))
-    for tokens in group.tokens:
-        if len(tokens):
-            yield _tokens(tokens)
+            line, size = [], empty
+        line.append(piece)
+        size += len(piece) + 1
+    if line:
+        yield b"".join((head, b",".join(line), tail))
 
 
 def _span(span: Span) -> dict[str, Any]:

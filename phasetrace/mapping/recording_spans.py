@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -22,7 +23,7 @@ from phasetrace.mapping.request_spans import request_to_spans
 from phasetrace.mapping.span import Attributes, ResourceSpans, Span
 from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
-from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Steps
+from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Steps
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -83,9 +84,7 @@ class SpanMaker:
 def from_spans(groups: Iterable[ResourceSpans]) -> Recording:
     """One recording of all that phasetrace wrote; of facts that were repeated the latest word counts.
 
-    Raises:
-        ValueError: a span is not what its name promises.
-        KeyError: a span lacks what makes it what it is.
+    A span that is not what its name promises is left out and becomes a defect.
     """
     return _Reading().recording(groups)
 
@@ -100,6 +99,7 @@ class _Reading:
         self.models: dict[str, ModelFacts] = {}
         self.processes: dict[str, Process] = {}
         self.run: Recording | None = None
+        self.damaged: Counter[str] = Counter()
         self._readers: dict[str, Callable[[Span, Attributes], None]] = {
             SpanName.STEPS: self._steps,
             SpanName.PAUSES: self._pauses,
@@ -111,19 +111,30 @@ class _Reading:
     def recording(self, groups: Iterable[ResourceSpans]) -> Recording:
         for group in groups:
             for span in group.spans:
-                reader = self._readers.get(span.name)
-                if reader is not None:
-                    reader(span, group.resource)
-                elif A.ID in span.attributes:
-                    self.requests.append(request_from_span(span))
+                try:
+                    self._read(span, group.resource)
+                except (ValueError, KeyError, TypeError, IndexError, OverflowError):
+                    self.damaged[span.name] += 1
+        whole = self.run or Recording()
+        damage = [
+            Defect(f"{n} damaged spans named {name!r} were left out") for name, n in self.damaged.items()
+        ]
         return replace(
-            self.run or Recording(),
+            whole,
+            defects=(*whole.defects, *damage),
             requests=tuple(self.requests),
             steps=tuple(join(self.steps)),
             pauses=tuple(sorted(self.pauses, key=lambda p: (p.begin_ns, p.process))),
             models=self.models,
             processes=tuple(self.processes.values()),
         )
+
+    def _read(self, span: Span, resource: Attributes) -> None:
+        reader = self._readers.get(span.name)
+        if reader is not None:
+            reader(span, resource)
+        elif span.get(A.ID) is not None:
+            self.requests.append(request_from_span(span))
 
     def _steps(self, span: Span, resource: Attributes) -> None:
         self.steps.append(steps_from_span(span, str(resource[A.PROCESS_KEY])))
