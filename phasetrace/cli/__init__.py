@@ -61,15 +61,14 @@ def group() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the process's exit code; never raises for what a user can cause."""
     try:
-        code = group.main(argv if argv is None else list(argv), prog_name="phasetrace", standalone_mode=False)
+        code = run_command(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
+        return code
     except click.exceptions.NoArgsIsHelpError as nothing:
         click.echo(nothing.format_message(), err=True)
         return USER_ERROR
     except click.ClickException as mistake:
-        return complain(mistake.format_message().replace("\n", " "), USER_ERROR)
+        return complain(" ".join(mistake.format_message().split()), USER_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
@@ -78,10 +77,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return READER_GONE
     except PhasetraceError as error:
         return complain(str(error), error.exit_code)
+
+
+def run_command(argv: list[str]) -> int:
+    """Find the command in `argv` and run it. Not `group.main`, which ends the process when a pipe breaks."""
+    try:
+        with group.make_context("phasetrace", argv) as context:
+            code = group.invoke(context)
+    except click.exceptions.Exit as asked:  # --help, --version
+        return asked.exit_code
     return code if isinstance(code, int) else 0
 
 
 def complain(message: str, code: int) -> int:
-    """Say on stderr, in one line, what went wrong."""
-    click.echo(f"phasetrace: {message}", err=True)
+    """Say on stderr, in one line, what went wrong. A name in it may hold anything."""
+    from phasetrace.render.ink import Ink
+
+    click.echo(f"phasetrace: {Ink().say(message)}", err=True)
     return code
