@@ -62,9 +62,20 @@ def uninstrument() -> None:
     bootstrap.stop()
     environment.forget(os.environ, folder)
     (folder.base / follow.FINISH).touch()
+    _wait_for_follower(folder)
+
+
+def _wait_for_follower(folder: Folder) -> None:
+    """Wait until all is written; not for a follower that was killed."""
     end = time.monotonic() + PATIENCE_S
-    while not (folder.base / follow.FINISHED).exists() and folder.base.exists() and time.monotonic() < end:
+    while folder.base.exists() and not (folder.base / follow.FINISHED).exists() and time.monotonic() < end:
+        note = folder.note()
+        if note and not note.is_running:
+            break
         time.sleep(LOOK_S)
+    log = folder.base / follow.LOG
+    if log.exists() and log.stat().st_size:
+        print(f"phasetrace: the recording failed, see {log}", file=sys.stderr)
 
 
 def _start_follower(folder: Folder, options: RunOptions) -> None:

@@ -39,6 +39,7 @@ def detach() -> None:
 
 def follow(folder: Folder, options: RunOptions, pid: int, start: int) -> None:
     """Drain until process `pid` has ended or says so."""
+    folder.leave_note(options.output, os.getpid())
     background = Background(folder, options)
     background.start()
     while is_alive(pid, start) and not (folder.base / FINISH).exists():

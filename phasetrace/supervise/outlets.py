@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from phasetrace.emit.endpoint import Delivery, Endpoint
 from phasetrace.emit.trace_file import TraceFile
 from phasetrace.model import Recording
+
+if TYPE_CHECKING:
+    from phasetrace.emit.endpoint import Delivery, Endpoint
+
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Outlet(Protocol):
@@ -30,15 +35,16 @@ class Written:
 class Outlets:
     """Writes each part to the trace, or, once that has failed, to `rest`; and sends it to the endpoint."""
 
-    def __init__(self, output: Path, rest: Path, endpoint: Endpoint | None) -> None:
+    def __init__(self, output: Path, rest: Path, otlp: str | None, detail: str) -> None:
         self._output = output
         self._rest = rest
-        self._endpoint = endpoint
+        self._detail = detail
+        self._endpoint = open_endpoint(otlp, detail)
         self._file: TraceFile | None = None
         self._failure: str | None = None
         self._rest_failure: str | None = None
         try:
-            self._file = TraceFile(output)
+            self._file = TraceFile(output, detail=detail)
         except OSError as error:
             self._take_refuge(error)
 
@@ -66,7 +72,7 @@ class Outlets:
     def _take_refuge(self, error: OSError) -> None:
         self._failure = f"cannot write {self._output}: {error.strerror}"
         try:
-            self._file = TraceFile(self._rest)
+            self._file = TraceFile(self._rest, detail=self._detail)
         except OSError as further:
             self._file = None
             self._rest_failure = f"cannot write {self._rest}: {further.strerror}"
@@ -78,3 +84,12 @@ class Outlets:
         except OSError as further:
             self._file = None
             self._rest_failure = f"cannot write {self._rest}: {further.strerror}"
+
+
+def open_endpoint(otlp: str | None, detail: str) -> Endpoint | None:
+    """The endpoint that was asked for, on the command line or in the environment."""
+    if otlp is None and not any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
+        return None
+    from phasetrace.emit.endpoint import Endpoint  # takes as long to import as all else together
+
+    return Endpoint.from_environment(otlp, detail=detail)

@@ -1,19 +1,21 @@
 """`phasetrace recover`: the trace of a run whose supervisor could not finish it.
 
 A run's records are in three places: the trace, as far as it was written; `rest.json`, what could not be
-written there; and the spool. The three overlap a little, for a segment is deleted only after it was written out.
+written there; and the spool. The three overlap a little, for a segment is deleted only after it was written.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from phasetrace.errors import NothingRecordedError, UsageError
-from phasetrace.model import Recording
 from phasetrace.supervise import output as outputs
 from phasetrace.supervise.folder import Folder, Note, open_folder
 
+if TYPE_CHECKING:
+    from phasetrace.model import Recording
 
 NOBODY = 0  # no process has this pid: the run is over
 
@@ -25,6 +27,7 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
         UsageError: no folder of a run, one still recording, or an output that cannot be written.
         NothingRecordedError: nothing is in it.
     """
+    from phasetrace.model import Recording
     from phasetrace.supervise import summary
 
     folder = open_folder(path)
@@ -69,6 +72,7 @@ def _write(path: Path, recording: Recording) -> None:
 
 def _gather(folder: Folder, note: Note | None) -> tuple[Recording, int]:
     """All that is known of the run, and how many of its processes still run."""
+    from phasetrace.model import Recording
     from phasetrace.read import read
     from phasetrace.supervise.drain import Drain
     from phasetrace.supervise.merge import Merged, merge

@@ -21,7 +21,7 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
     """The summary of a run, or why there is nothing to sum up."""
     if written.failure:
         return ""
-    recording = read(trace)
+    recording = read(trace) if trace.stat().st_size else Recording()
     if not recording.requests:
         why = why_nothing(command, python_versions(folder.spool), recording)
         return f"phasetrace: nothing was recorded: {why}\n"

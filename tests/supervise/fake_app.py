@@ -1,4 +1,4 @@
-"""An application that speaks to the agent's recorder as an integration would: no engine, so that it starts at once.
+"""An application that speaks to the agent's recorder as an integration would; it starts at once.
 
 usage: fake_app.py MODE [ARGUMENT]
 """
