@@ -30,6 +30,8 @@ TRIGGERS = {
     "transformers.pipelines.image_text_to_text": "phasetrace_transformers",
     "transformers.pipelines.any_to_any": "phasetrace_transformers",
     "transformers.generation.continuous_batching.continuous_api": "phasetrace_transformers",
+    "vllm.v1.engine.core": "phasetrace_vllm",
+    "vllm.v1.core.sched.scheduler": "phasetrace_vllm",
 }
 # Records beside any engine; of no use without one.
 COLLECTORS = ("phasetrace_host",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from itertools import count
 
-from . import bootstrap, clock, layout, process
+from . import bootstrap, clock, layout, process, signals
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -109,9 +109,11 @@ class Recorder:
             _write_length(segment.map, at, length)
             segment.used = at + length
             free.append(segment)
-        except Exception as error:
+        except BaseException as error:
             if segment is not None:
                 self._spool.give_up(segment, at)
+            if not isinstance(error, Exception):
+                raise
             self.failed("recorder.step", error)
 
     def detail(self, request: int, data: Mapping[str, Any]) -> None:
@@ -168,7 +170,12 @@ class Recorder:
         self._blob(layout.TROUBLE, 0, 0, clock.now(), data)
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Something of ours failed: told once a place, by the type of the error alone."""
+        """Something of ours failed: told once a place, by the type of the error alone.
+
+        What a signal handler of the application raised meanwhile is not ours: it goes on its way.
+        """
+        if signals.from_handler(error):
+            raise error
         if where not in self._troubled:
             self._troubled.add(where)
             self.trouble({"where": where, "error": type(error).__name__})

@@ -1,0 +1,79 @@
+"""Records vLLM: every process of it, a record a step. Tested with 0.32.
+
+What is hooked, and why there:
+
+- `EngineCore.preprocess_add_request`: a request reaches the engine core, in the thread that reads its socket.
+- `Scheduler.add_request`, `schedule`, `update_from_output`: queued, and the steps. The scheduler's own output
+  object ties the two ends of a step together.
+- `Scheduler._free_request`, `_preempt_request`: a request ends, for any reason, or loses its place.
+- `Scheduler.get_grammar_bitmask`: masks of structured output.
+- `EngineCore.__init__`: the knobs in effect.
+
+Nothing of it depends on vLLM's statistics or tracing being on.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from phasetrace_agent import layout
+from phasetrace_agent.recorder import Recorder
+
+KNOWN = ((0, 32), (0, 33))
+# What the hooks of one record cost, in plain wrapped calls of `calibrate`: a step passes three hooks and
+# counts its batch
+HOOKS = {"step": 12, "arrived": 60, "mark": 2, "finished": 30}
+
+
+def instrument(recorder: Recorder) -> None:
+    """Hook what has been imported of vLLM. Called again as more of it is; again does no harm."""
+    version = version_of(sys.modules.get("vllm._version"), sys.modules.get("vllm"))
+    reason = refusal(version)
+    if reason is None:
+        reason = _hook(recorder)
+    facts: dict[str, Any] = {"engine": "vllm", "version": version}
+    if reason is not None:
+        facts["refused"] = reason
+    if facts != _told.get(id(recorder)):
+        _told[id(recorder)] = facts
+        recorder.facts(layout.ENGINE, 0, facts)
+
+
+_told: dict[int, dict[str, Any]] = {}
+
+
+def _hook(recorder: Recorder) -> str | None:
+    """Wrap what is there; a reason why not, else None."""
+    from . import core
+
+    missing: list[str] = []
+    for name, hook in (
+        ("vllm.v1.engine.core", core.hook_core),
+        ("vllm.v1.core.sched.scheduler", core.hook_scheduler),
+    ):
+        module = sys.modules.get(name)
+        if module is not None:
+            missing += hook(recorder, module)
+    return "no " + ", ".join(missing) if missing else None
+
+
+def version_of(*modules: Any) -> str:
+    """The version of vLLM; its package metadata is absent in the wheel for CPUs."""
+    for module in modules:
+        version = getattr(module, "__version__", None)
+        if isinstance(version, str):
+            return version
+    return ""
+
+
+def refusal(version: str) -> str | None:
+    """Why this version is not hooked."""
+    parts = version.split(".")
+    try:
+        known = (int(parts[0]), int(parts[1]))
+    except (ValueError, IndexError):
+        return "version unknown"
+    if KNOWN[0] <= known <= KNOWN[-1]:
+        return None
+    return "version %s, known are %s" % (".".join(parts[:2]), " to ".join("%d.%d" % v for v in KNOWN))

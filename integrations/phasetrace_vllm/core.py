@@ -1,0 +1,225 @@
+"""What is wrapped in the process of the engine core: where a request comes in, and the scheduler's verbs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from phasetrace_agent import clock, layout
+from phasetrace_agent.hooking import Hook, wrap
+from phasetrace_agent.recorder import Recorder
+
+from . import extract, facts
+from .batches import Batches, Known
+
+Function = Callable[..., Any]
+now = clock.now
+
+START = Hook("vllm.start")
+RECEIVE = Hook("vllm.receive")
+STEP = Hook("vllm.step")
+
+_SCHEDULER = ("add_request", "schedule", "update_from_output", "_free_request", "_preempt_request")
+
+
+def hook_core(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap `EngineCore`; the names that are not where they are expected come back."""
+    missing = [name for name in ("preprocess_add_request",) if name not in vars(module.EngineCore)]
+    if missing:
+        return missing
+    core = core_of(recorder)
+    wrap(module.EngineCore, "__init__", core.around_init)
+    wrap(module.EngineCore, "preprocess_add_request", core.around_preprocess)
+    return []
+
+
+def hook_scheduler(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap `Scheduler`; the asynchronous one inherits all of this."""
+    scheduler = module.Scheduler
+    missing = [name for name in _SCHEDULER if name not in vars(scheduler)]
+    if missing:
+        return missing
+    core = core_of(recorder)
+    wrap(scheduler, "add_request", core.around_add)
+    wrap(scheduler, "schedule", core.around_schedule)
+    wrap(scheduler, "get_grammar_bitmask", core.around_grammar)
+    wrap(scheduler, "update_from_output", core.around_update)
+    wrap(scheduler, "_free_request", core.around_free)
+    wrap(scheduler, "_preempt_request", core.around_preempt)
+    return []
+
+
+_cores: list[Core] = []
+
+
+def core_of(recorder: Recorder) -> Core:
+    """The one of this process."""
+    if not _cores:
+        _cores.append(Core(recorder))
+    return _cores[0]
+
+
+class Core:
+    """All schedulers of this process; there is one, but for tests and in-process engines."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._batches: weakref.WeakKeyDictionary[Any, Batches] = weakref.WeakKeyDictionary()
+
+    def batches(self, scheduler: Any) -> Batches:
+        """The steps of this scheduler."""
+        try:
+            return self._batches[scheduler]
+        except KeyError:
+            return self._batches.setdefault(scheduler, Batches(self.recorder))
+
+    # ---- requests
+
+    def around_init(self, original: Function) -> Function:
+        """Facts are told once the engine stands, since the knobs asked for are not those in effect."""
+
+        def __init__(engine: Any, *args: Any, **kwargs: Any) -> None:
+            original(engine, *args, **kwargs)
+            if START.on and self.recorder.enabled:
+                try:
+                    facts.tell(self.recorder, engine.vllm_config)
+                except Exception as error:
+                    START.fail(error)
+
+        return __init__
+
+    def around_preprocess(self, original: Function) -> Function:
+        """A request reaches the engine core, in the thread that reads its socket."""
+
+        def preprocess_add_request(engine: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            entered = now()
+            result = original(engine, request, *args, **kwargs)
+            if RECEIVE.on and self.recorder.enabled:
+                try:
+                    self._received(self.batches(engine.scheduler), request, entered)
+                except Exception as error:
+                    RECEIVE.fail(error)
+            return result
+
+        return preprocess_add_request
+
+    def _received(self, batches: Batches, request: Any, time: int) -> Known | None:
+        if request.sampling_params is None or request.request_id in batches.requests:
+            return None  # pooling, or more input for a request that streams its prompt
+        known = batches.add(request.request_id)
+        data = extract.arrival(request)
+        data.update(side="core", stream=batches.stream, model=facts.MODEL_KEY)
+        self.recorder.arrived(known.id, time, data)
+        self.recorder.mark(known.id, layout.RECEIVED, time)
+        return known
+
+    def around_add(self, original: Function) -> Function:
+        """The scheduler has it: till then it waited for the step that was running."""
+
+        def add_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            if RECEIVE.on and self.recorder.enabled:
+                try:
+                    time = now()
+                    batches = self.batches(scheduler)
+                    known = batches.requests.get(request.request_id)
+                    if known is None:
+                        known = self._received(batches, request, time)
+                    if known is not None and not known.scheduled:
+                        self.recorder.mark(known.id, layout.QUEUED, time)
+                except Exception as error:
+                    RECEIVE.fail(error)
+            return original(scheduler, request, *args, **kwargs)
+
+        return add_request
+
+    def around_free(self, original: Function) -> Function:
+        """The scheduler is done with a request, whatever the reason."""
+
+        def _free_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(scheduler, request, *args, **kwargs)
+            if STEP.on and self.recorder.enabled:
+                try:
+                    self.batches(scheduler).ended(request, now())
+                except Exception as error:
+                    STEP.fail(error)
+            return result
+
+        return _free_request
+
+    def around_preempt(self, original: Function) -> Function:
+        """A request loses its place."""
+
+        def _preempt_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            if STEP.on and self.recorder.enabled:
+                try:
+                    self.batches(scheduler).preempted(request.request_id, now())
+                except Exception as error:
+                    STEP.fail(error)
+            return original(scheduler, request, *args, **kwargs)
+
+        return _preempt_request
+
+    # ---- steps
+
+    def around_schedule(self, original: Function) -> Function:
+        """A step is put together."""
+
+        def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            if not STEP.on or not self.recorder.enabled:
+                return original(scheduler, *args, **kwargs)
+            begin = now()
+            try:
+                batches = self.batches(scheduler)
+                batches.scheduling = begin
+            except Exception as error:
+                STEP.fail(error)
+                return original(scheduler, *args, **kwargs)
+            output = original(scheduler, *args, **kwargs)
+            try:
+                batches.scheduled(scheduler, output, begin, now())
+            except Exception as error:
+                STEP.fail(error)
+            return output
+
+        return schedule
+
+    def around_grammar(self, original: Function) -> Function:
+        """Masks for structured output; where nobody asked for it there are none."""
+
+        def get_grammar_bitmask(scheduler: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+            begin = now()
+            masks = original(scheduler, output, *args, **kwargs)
+            if masks is not None and STEP.on and self.recorder.enabled:
+                try:
+                    self.batches(scheduler).masked(output, begin, now())
+                except Exception as error:
+                    STEP.fail(error)
+            return masks
+
+        return get_grammar_bitmask
+
+    def around_update(self, original: Function) -> Function:
+        """A step's tokens are out where this ends."""
+
+        def update_from_output(scheduler: Any, output: Any, runner: Any, *args: Any, **kwargs: Any) -> Any:
+            if not STEP.on or not self.recorder.enabled:
+                return original(scheduler, output, runner, *args, **kwargs)
+            begin = now()
+            try:
+                batches = self.batches(scheduler)
+                batches.updating = True
+            except Exception as error:
+                STEP.fail(error)
+                return original(scheduler, output, runner, *args, **kwargs)
+            try:
+                result = original(scheduler, output, runner, *args, **kwargs)
+            finally:
+                batches.updating = False
+            try:
+                batches.updated(scheduler, output, runner.sampled_token_ids, result, begin, now())
+            except Exception as error:
+                STEP.fail(error)
+            return result
+
+        return update_from_output
