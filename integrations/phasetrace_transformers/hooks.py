@@ -67,6 +67,7 @@ def hook_generation(recorder: Recorder, module: Any) -> list[str]:
         wrap(owner, name, make)
     for name in ENCODERS:
         wrap(mixin, name, around_encoder)
+    wrap(mixin, "_prefill", around_prefill)
     for found in list(vars(sys.modules.get("transformers.generation.candidate_generator")).values()):
         if isinstance(found, type):
             wrap(found, "get_candidates", around_draft)
@@ -242,6 +243,24 @@ def around_criteria(original: Function) -> Function:
         return done
 
     return __call__
+
+
+def around_prefill(original: Function) -> Function:
+    """In 5.x the first forward ends with this; then the loop is set up, which is no part of it."""
+
+    def _prefill(self: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = original(self, *args, **kwargs)
+        request = thread.request
+        if request is not None and not request.busy and UPDATE.on:
+            try:
+                request.timeline.prefilled(now())
+                if request.device is not None:
+                    request.forward_ended()
+            except Exception as error:
+                UPDATE.fail(error)
+        return outputs
+
+    return _prefill
 
 
 def around_streamer(original: Function) -> Function:

@@ -72,14 +72,20 @@ class Timeline:
         if self.base is None and self.width is None:
             self.width = width
 
+    def prefilled(self, left: int) -> None:
+        """The first forward has ended, exactly here."""
+        if self.gap == FORWARD:
+            self._cut(FORWARD, left)
+            self.gap = UPDATE
+
     def updated_kwargs(self, entered: int, left: int) -> None:
         """The forward's outcome was booked in cache and masks."""
         if not self.forwarded and not self.updated:  # its inputs were built out of our sight
             self.gap = FORWARD
             self.inexact = True
-        self.codes += (self.gap, UPDATE)
-        self.ends += (entered, left)
-        self.last = left
+        if self.gap != UPDATE:
+            self._cut(self.gap, entered)
+        self._cut(UPDATE, left)
         self.gap = LOGITS
         self.updated = True
 

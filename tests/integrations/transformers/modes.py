@@ -83,7 +83,7 @@ ONLY = sys.argv[1:]
 
 
 def mode(name):
-    """Run a mode under its own seed; a mode that this version refuses says so, with and without recording alike."""
+    """Run a mode under its own seed; one that this version refuses says so, recorded or not."""
 
     def run(function):
         if ONLY and name not in ONLY:

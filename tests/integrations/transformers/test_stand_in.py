@@ -1,0 +1,58 @@
+"""The hooks on every Python that can be recorded, with forty lines in the place of transformers."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from phasetrace.assemble.assembler import Assembler
+from phasetrace.model import RequestStatus
+from phasetrace_agent import layout
+from tests.integrations.agent import Run
+
+STAND_IN = Path(__file__).parent.parent / "stand_in"
+
+
+def test_the_application_runs_as_without_recording_and_is_recorded(recorded: Run) -> None:
+    plain = subprocess.run(
+        [recorded.python, STAND_IN / "application.py"], capture_output=True, text=True, timeout=60
+    )
+    seen = recorded(STAND_IN / "application.py", PYTHONPATH=f"{recorded.run}:{STAND_IN}")
+    assert (seen.returncode, seen.stdout, seen.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+    assert json.loads(seen.stdout)["name"] == "GenerationMixin.generate"
+
+    assembler = Assembler()
+    for info, records in recorded.segments():
+        assembler.feed(info, records)
+    recording = assembler.close()
+    requests = sorted(recording.requests, key=lambda request: request.arrival_ns)
+    assert [request.status for request in requests] == [
+        RequestStatus.OK,
+        RequestStatus.OK,
+        RequestStatus.FAILED,
+    ]
+    first, second, failed = requests
+    assert [(s.prompt_tokens, s.output_tokens) for s in first.sequences] == [(3, 5), (3, 5)]
+    assert [(s.prompt_tokens, s.output_tokens) for s in second.sequences] == [(40, 3)]
+    assert first.settings["streamer"] is True
+    assert failed.error_type == "RuntimeError"
+    assert not recorded.blobs(layout.TROUBLE)
+
+
+def refused(recorded: Run, tmp_path: Path, version: str) -> dict[str, object]:
+    """The engine's facts where this version is installed, after the application ran untouched."""
+    package = tmp_path / "old" / "transformers"
+    package.parent.mkdir()
+    subprocess.run(["cp", "-r", STAND_IN / "transformers", package], check=True)
+    (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
+    seen = recorded(STAND_IN / "application.py", PYTHONPATH=f"{recorded.run}:{package.parent}")
+    assert (seen.returncode, seen.stderr) == (3, "")
+    assert not recorded.blobs(layout.ARRIVED)
+    return next(fact for fact in recorded.blobs(layout.FACTS) if "engine" in fact)
+
+
+@pytest.mark.parametrize("recorded", [(3, 11)], indirect=True)
+@pytest.mark.parametrize("version", ["4.45.2", "4.9.0", "3.5.1", "unheard of"])
+def test_other_versions_are_refused_politely(recorded: Run, tmp_path: Path, version: str) -> None:
+    assert refused(recorded, tmp_path, version)["refused"]
