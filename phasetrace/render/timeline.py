@@ -13,6 +13,7 @@ from phasetrace.model import Ints, Part, Recording, Request
 
 STALL = 2.0  # a gap of more than this many median gaps is one that a reader of the stream sees
 LEAST_STALL_NS = 1_000_000  # and below a millisecond nobody does
+WORTH_NAMING = 0.1  # of what a step took too long: a part that had less to do with it only distracts
 
 
 class Stall(NamedTuple):
@@ -61,8 +62,8 @@ class Timeline:
         return [self._stall(int(i), decode[i], usual) for i in sorted(longest)]
 
     def _stall(self, i: int, took: Ints, usual: Ints) -> Stall:
-        over = took - usual
-        columns = [int(c) for c in np.argsort(-over, kind="stable") if over[c] > 0]
+        over = np.clip(took - usual, 0, None)
+        columns = [int(c) for c in np.argsort(-over, kind="stable") if over[c] > WORTH_NAMING * over.sum()]
         parts = {PART_ORDER[c]: int(took[c]) for c in columns}
         return Stall(int(self.token_ns[i]), i + 2, int(self.gaps[i]), parts)
 
