@@ -68,7 +68,8 @@ def hook_generation(recorder: Recorder, module: Any) -> list[str]:
     for name in ENCODERS:
         wrap(mixin, name, around_encoder)
     wrap(mixin, "_prefill", around_prefill)
-    for found in list(vars(sys.modules.get("transformers.generation.candidate_generator")).values()):
+    drafters = sys.modules.get("transformers.generation.candidate_generator")
+    for found in list(vars(drafters).values()) if drafters is not None else ():
         if isinstance(found, type):
             wrap(found, "get_candidates", around_draft)
             wrap(found, "update_candidate_strategy", around_draft)

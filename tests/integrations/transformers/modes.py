@@ -1,4 +1,4 @@
-"""Every mode of `generate()` that users run, on tiny models made on the spot: prints what came out of each, as JSON.
+"""Every mode of `generate()` that users run, on tiny models made on the spot: prints what each gave, as JSON.
 
 Run with and without recording it has to print the same. Not a test itself: a real engine runs it.
 """
@@ -11,12 +11,10 @@ import warnings
 import torch
 import transformers
 from transformers import (
-    AutoTokenizer,
     GenerationConfig,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    StaticCache,
     StoppingCriteria,
     StoppingCriteriaList,
     T5Config,

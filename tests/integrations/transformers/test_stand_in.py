@@ -12,13 +12,18 @@ from phasetrace_agent import layout
 from tests.integrations.agent import Run
 
 STAND_IN = Path(__file__).parent.parent / "stand_in"
+APPLICATION = Path(__file__).parent / "stand_in_application.py"
 
 
 def test_the_application_runs_as_without_recording_and_is_recorded(recorded: Run) -> None:
     plain = subprocess.run(
-        [recorded.python, STAND_IN / "application.py"], capture_output=True, text=True, timeout=60
+        [recorded.python, APPLICATION],
+        env={"PYTHONPATH": str(STAND_IN)},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    seen = recorded(STAND_IN / "application.py", PYTHONPATH=f"{recorded.run}:{STAND_IN}")
+    seen = recorded(APPLICATION, PYTHONPATH=f"{recorded.run}:{STAND_IN}")
     assert (seen.returncode, seen.stdout, seen.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     assert json.loads(seen.stdout)["name"] == "GenerationMixin.generate"
 
@@ -46,7 +51,7 @@ def refused(recorded: Run, tmp_path: Path, version: str) -> dict[str, object]:
     package.parent.mkdir()
     subprocess.run(["cp", "-r", STAND_IN / "transformers", package], check=True)
     (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
-    seen = recorded(STAND_IN / "application.py", PYTHONPATH=f"{recorded.run}:{package.parent}")
+    seen = recorded(APPLICATION, PYTHONPATH=f"{recorded.run}:{package.parent}")
     assert (seen.returncode, seen.stderr) == (3, "")
     assert not recorded.blobs(layout.ARRIVED)
     return next(fact for fact in recorded.blobs(layout.FACTS) if "engine" in fact)

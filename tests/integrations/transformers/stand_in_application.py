@@ -1,4 +1,4 @@
-"""An application of the stand-in: prints what it generated and what it can see of the recording in its engine."""
+"""An application of the stand-in: prints what it generated, and what it can see of its engine's hooks."""
 
 import inspect
 import json
