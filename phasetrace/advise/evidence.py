@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.machine import Ceilings
-from phasetrace.analyze.rates import PrefillCost, StepCost, prefill_cost, step_cost
-from phasetrace.analyze.step_table import StepTable, step_table
+from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
+from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
 from phasetrace.analyze.warm_up import excess_by_request
 from phasetrace.model import Breakdown, Goal, ModelFacts, Part, Phase, RequestBreakdown
+
+KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,27 @@ class Evidence:
         return [request.request.settings.get(name) for request in self.requests]
 
     @property
+    def asynchronous(self) -> bool:
+        """Whether the device runs behind the host, so that a host part may only be waiting for it."""
+        return self.model is not None and self.model.device not in (None, "cpu")
+
+    def holding_back(self, host_ns: float) -> float | None:
+        """How much of a host part of decode kept the device waiting; None where that is unknown.
+
+        All of it where the host computes itself. Else at most what the device's own time leaves of the
+        steps: a streamer that copies a token to the host waits for the forward pass first.
+        """
+        if not self.asynchronous:
+            return host_ns
+        used = decode_rows([r.request for r in self.requests], self.table)
+        device = self.table.device_ns[used]
+        known = device != UNKNOWN
+        if not known.any() or known.mean() < KNOWN_SHARE:
+            return None
+        length = (self.table.end_ns - self.table.begin_ns)[used][known]
+        return min(host_ns, max(0.0, float(length.sum() - device[known].sum()) / float(known.mean())))
+
+    @property
     def model(self) -> ModelFacts | None:
         """The model that most of the time was spent on, where its shape is known."""
         spent: dict[str, int] = {}
@@ -84,8 +107,3 @@ def gather(breakdown: Breakdown, ceilings: Ceilings | None = None) -> Evidence:
         one_off_ns=excess_by_request((*breakdown.warm_up, *breakdown.requests), table),
         ceilings=ceilings,
     )
-
-
-def total(values: Iterable[int | None]) -> int:
-    """Sum of what is known."""
-    return sum(value for value in values if value is not None)

@@ -14,6 +14,7 @@ LOOP = 16  # requests in a row: fewer may be a person typing, a test, or a demo
 IDLE_SHARE = 0.2  # of a loop's time between its requests: a person reads and types for longer than that
 OVERLAP = 1.5  # mean requests under way: well above one at a time, and below two that always run
 CONTENDERS = 8  # requests that overlap: fewer are an accident of timing
+BUILDING = 0.5  # of the calls hold the last prompt and its answer, by length: lists of prompts do not
 BATCH = 4  # prompts in one call: nobody waits for a single answer then
 
 
@@ -26,6 +27,7 @@ class Workload:
     concurrency: float  # mean requests under way while any is
     idle_share: float  # of the time from first arrival to last end
     streaming: bool
+    building: bool  # each prompt builds on the answer before it: a conversation, an agent
     separate_streams: bool  # overlapping requests ran as calls of their own, not in one batch of an engine
 
     @property
@@ -37,6 +39,7 @@ class Workload:
             and self.idle_share <= IDLE_SHARE
             and self.prompts_per_call < BATCH
             and not self.streaming
+            and not self.building
         )
 
     @property
@@ -69,8 +72,19 @@ def workload(requests: Sequence[RequestBreakdown]) -> Workload | None:
         else 0.0,
         idle_share=1 - busy / life if life else 0.0,
         streaming=any(r.settings.get("streamer") for r in group),
+        building=_building(group),
         separate_streams=len(streams) > 1,
     )
+
+
+def _building(requests: Sequence[Request]) -> bool:
+    """Whether prompts grow from call to call by about what was answered: those calls cannot run at once."""
+    pairs = [
+        (later.prompt_tokens, (earlier.prompt_tokens or 0) + (earlier.output_tokens or 0))
+        for earlier, later in zip(requests, requests[1:], strict=False)
+    ]
+    grown = [told is not None and told >= before > 0 for told, before in pairs]
+    return bool(grown) and sum(grown) >= BUILDING * len(grown)
 
 
 def prompts(request: Request) -> int:

@@ -44,7 +44,7 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
                 if load.loop
                 else f"{load.concurrency:.1f} calls ran at a time on one model, each with its own steps"
             ),
-            f"each step reads all weights for {load.prompts_per_call:.2g} sequence(s),"
+            f"each step reads all weights for {count(load.prompts_per_call, 'prompt')},"
             f" {count(steps, 'step')} in all",
             f"at the trace's own cost of a token, {batch} sequences a step give {times(found.ratio)} of it",
         ),

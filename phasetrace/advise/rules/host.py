@@ -15,19 +15,28 @@ STAYS = 0.03  # of the streamer's time: putting tokens into a queue instead
 
 def stream_consumer(evidence: Evidence) -> Finding | NotEnoughData | None:
     """The loop waits while the user's streamer handles each token."""
-    first = evidence.part_ns(Part.STREAM, Phase.PREFILL)
-    decode = evidence.part_ns(Part.STREAM, Phase.DECODE)
-    rest = evidence.part_ns(Part.STREAM, Phase.DELIVERY)
-    spent = first + decode + rest
+    first: float = evidence.part_ns(Part.STREAM, Phase.PREFILL)
+    decode: float = evidence.part_ns(Part.STREAM, Phase.DECODE)
+    rest: float = evidence.part_ns(Part.STREAM, Phase.DELIVERY)
+    spent = int(first + decode + rest)
     if evidence.share(spent) < STREAM_SHARE:
         return None
+    held = evidence.holding_back(spent)
+    if held is None:
+        return NotEnoughData(
+            Cause.STREAM_CONSUMER, "device times of the steps: the streamer may only wait for the device"
+        )
+    if evidence.share(held) < STREAM_SHARE:
+        return None
+    first, decode, rest = (ns * held / spent for ns in (first, decode, rest))
+    spent = round(held)
     tokens = sum(r.request.longest_output or 0 for r in evidence.requests)
     return Finding(
         cause=Cause.STREAM_CONSUMER,
         phase=CausePhase.HOST,
         ns=spent,
         share=evidence.share(spent),
-        confidence="high",
+        confidence="medium" if evidence.asynchronous else "high",
         evidence=(
             f"{percent(evidence.share(spent))} of the time passes inside the streamer: {seconds(spent)}",
             *((f"{seconds(spent / tokens)} a token, while the model waits",) if tokens else ()),

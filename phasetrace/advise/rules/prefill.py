@@ -8,7 +8,7 @@ from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.tokens import padding_tokens
-from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, Request
 from phasetrace.semconv import Cause
 
 PREFILL_SHARE = 0.3  # of the goal's time: below, even a prefill halved wins less than the 15 % that matter
@@ -30,7 +30,7 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
         return None
     if not lengths:
         return NotEnoughData(Cause.LONG_PROMPT, "how many prompt tokens each request had")
-    typical = statistics.median(lengths)
+    typical = statistics.median(_longest_prompt(r.request) for r in evidence.requests)
     if typical < LONG_PROMPT:
         return None
     each = [float(r.phase_ns(Phase.PREFILL)) for r in evidence.requests]
@@ -43,7 +43,7 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
         share=evidence.share(spent),
         confidence="medium",
         evidence=(
-            f"{percent(spent / whole)} of what counts is prefill: {typical:,.0f} new tokens a request",
+            f"{percent(spent / whole)} of what counts is prefill: {typical:,.0f} new tokens a prompt",
             f"{seconds(spent / sum(lengths))} a prompt token",
         ),
         recommendation="Send fewer new tokens: shorten the prompt, or reuse the KV cache of what repeats.",
@@ -197,6 +197,12 @@ def warm_up(evidence: Evidence) -> Finding | NotEnoughData | None:
             requests,
         ),
     )
+
+
+def _longest_prompt(request: Request) -> int:
+    """Tokens of the longest prompt of a call, less what its sequences had cached: what no split avoids."""
+    longest = max((s.prompt_tokens or 0 for s in request.sequences), default=0)
+    return max(0, longest - (request.cached_tokens or 0) // max(1, len(request.sequences)))
 
 
 def _prefill_saved(evidence: Evidence, fewer: float, computed: float) -> float:

@@ -101,7 +101,7 @@ def launch_bound(evidence: Evidence) -> Finding | NotEnoughData | None:
         p.ns for phase in evidence.breakdown.phases if phase.phase is Phase.DECODE for p in phase.parts
     )
     around = split - sum(evidence.part_ns(part, Phase.DECODE) for part in work)
-    if split and around >= HOST_WORK * decode:
+    if split and around >= HOST_WORK * decode and not evidence.asynchronous:
         return _launch_finding(
             evidence,
             f"{percent(around / decode)} of decode is Python around the forward pass: {seconds(around)}",
@@ -119,16 +119,22 @@ def logits_processing(evidence: Evidence) -> Finding | NotEnoughData | None:
     first = evidence.part_ns(Part.LOGITS, Phase.PREFILL)
     if not decode or logits + sampling < PROCESSING * decode:
         return None
+    held = evidence.holding_back(logits + sampling)
+    if held is None:
+        return NotEnoughData(
+            Cause.LOGITS_PROCESSING, "device times of the steps: the processors may only wait for the device"
+        )
+    if held < PROCESSING * decode:
+        return None
     tokens = sum(r.request.longest_output or 0 for r in evidence.requests)
-    avoidable = max(0.0, logits + sampling - CHOOSING * decode)
-    asynchronous = evidence.model is not None and evidence.model.device not in (None, "cpu")
+    avoidable = max(0.0, held - CHOOSING * decode)
     penalties = [v for v in evidence.setting("repetition_penalty") if isinstance(v, (int, float)) and v != 1]
     return Finding(
         cause=Cause.LOGITS_PROCESSING,
         phase=Phase.DECODE,
         ns=logits + sampling,
         share=evidence.share(logits + sampling),
-        confidence="medium" if asynchronous else "high",
+        confidence="medium" if evidence.asynchronous else "high",
         evidence=(
             f"{percent((logits + sampling) / decode)} of decode comes after the forward pass:"
             f" {seconds(logits)} logits processors, {seconds(sampling)} choosing the token",
