@@ -53,7 +53,7 @@ class Background(threading.Thread):
 
         options = self._options
         outlets = Outlets(options.output, self._folder.rest, options.otlp, options.detail)
-        self._folder.leave_note(options.output, os.getpid())
+        self._folder.leave_note(options.output, os.getpid(), begun=True)
         drain = Drain(self._folder.spool, outlets, self._left_off)
         while not self._finishing.wait(TURN_S):
             drain.turn()

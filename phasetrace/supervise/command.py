@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from phasetrace.emit import exporters
 from phasetrace.errors import UsageError
 from phasetrace.supervise import child, environment, output, signals
 from phasetrace.supervise.background import Background
@@ -33,8 +34,10 @@ def run(command: Sequence[str], options: RunOptions) -> RunResult:
         say("joins the run it is part of, whose trace will hold this too", options.quiet)
         child.replace(command, outer)
     output.check(options.output)
+    exporters.check(options.otlp)
     folder = make_folder(options.spool)
     try:
+        folder.leave_note(options.output, os.getpid())
         with signals.held() as mask:
             process = child.start(command, environment.recorded(os.environ, folder), mask)
             background = Background(folder, options)

@@ -15,6 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,13 +73,20 @@ class Folder:
         """A trace of what could not be written where it belongs."""
         return self.base / "rest.json"
 
-    def leave_note(self, output: Path, pid: int) -> None:
-        """Write down what `recover` will need, all or nothing."""
-        inode = output.stat().st_ino if output.exists() else None
+    def leave_note(self, output: Path, pid: int, begun: bool = False) -> None:
+        """Write down what `recover` will need, all or nothing.
+
+        Args:
+            output: where the trace goes.
+            pid: of the supervisor, or 0 when the run is over.
+            begun: whether what is there is this run's; before, it may be another's.
+        """
+        inode = output.stat().st_ino if begun and output.exists() else None
         note = {"output": str(output.absolute()), "inode": inode, "pid": pid, "start": start_of(pid)}
         draft = self.base / "run.json.draft"
-        draft.write_text(json.dumps(note))
-        draft.replace(self.base / "run.json")
+        with suppress(OSError):  # on a full disk `recover` will have to be told where the trace goes
+            draft.write_text(json.dumps(note))
+            draft.replace(self.base / "run.json")
 
     def note(self) -> Note | None:
         """Read what `leave_note` wrote, if it did."""

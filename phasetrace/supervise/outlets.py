@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from phasetrace.emit.endpoint import Delivery, Endpoint
 from phasetrace.emit.trace_file import TraceFile
 from phasetrace.model import Recording
-
-if TYPE_CHECKING:
-    from phasetrace.emit.endpoint import Delivery, Endpoint
-
-ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Outlet(Protocol):
@@ -29,6 +24,7 @@ class Written:
 
     failure: str | None = None  # why the trace is not whole
     rest_failure: str | None = None  # why not even the rest could be kept
+    endpoint_failure: str | None = None  # why nothing could be sent
     delivery: Delivery | None = None  # to the endpoint, if there was one
 
 
@@ -39,7 +35,12 @@ class Outlets:
         self._output = output
         self._rest = rest
         self._detail = detail
-        self._endpoint = open_endpoint(otlp, detail)
+        self._endpoint: Endpoint | None = None
+        self._endpoint_failure: str | None = None
+        try:
+            self._endpoint = Endpoint.from_environment(otlp, detail)
+        except Exception as error:  # a certificate that is not there, for one: the file will have everything
+            self._endpoint_failure = f"nothing is sent to the endpoint: {error}"
         self._file: TraceFile | None = None
         self._failure: str | None = None
         self._rest_failure: str | None = None
@@ -67,7 +68,7 @@ class Outlets:
             except OSError as error:
                 self._failure = self._failure or f"cannot write {self._output}: {error.strerror}"
         delivery = self._endpoint.close() if self._endpoint is not None else None
-        return Written(self._failure, self._rest_failure, delivery)
+        return Written(self._failure, self._rest_failure, self._endpoint_failure, delivery)
 
     def _take_refuge(self, error: OSError) -> None:
         self._failure = f"cannot write {self._output}: {error.strerror}"
@@ -84,12 +85,3 @@ class Outlets:
         except OSError as further:
             self._file = None
             self._rest_failure = f"cannot write {self._rest}: {further.strerror}"
-
-
-def open_endpoint(otlp: str | None, detail: str) -> Endpoint | None:
-    """The endpoint that was asked for, on the command line or in the environment."""
-    if otlp is None and not any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
-        return None
-    from phasetrace.emit.endpoint import Endpoint  # takes as long to import as all else together
-
-    return Endpoint.from_environment(otlp, detail=detail)

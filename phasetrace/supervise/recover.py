@@ -43,9 +43,11 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
         draft = target.with_name(f"{target.name}.recovered")
         _write(draft, recording)
         draft.replace(target)
-        folder.leave_note(target, NOBODY)
+        folder.leave_note(target, NOBODY, begun=True)
     else:
         _write(target, recording)
+        if output is None and note:
+            folder.leave_note(target, NOBODY, begun=True)
     if running:
         print(f"phasetrace: {running} recorded processes still run: recover again later", file=sys.stderr)
     print(f"phasetrace: wrote {target}; {folder.base} can be deleted now", file=sys.stderr)

@@ -25,7 +25,9 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
     if not recording.requests:
         why = why_nothing(command, python_versions(folder.spool), recording)
         return f"phasetrace: nothing was recorded: {why}\n"
-    return _of(recording, trace)
+    delivery = written.delivery
+    sent = f"delivered {delivery.delivered} spans to the endpoint\n" if delivery else ""
+    return _of(recording, trace) + sent
 
 
 def of_trace(trace: Path) -> str:
@@ -36,7 +38,7 @@ def of_trace(trace: Path) -> str:
 
 def troubles(written: Written, still_running: int) -> list[str]:
     """What the user has to know even with --quiet, a line each."""
-    lines = [line for line in (written.failure, written.rest_failure) if line]
+    lines = [line for line in (written.failure, written.rest_failure, written.endpoint_failure) if line]
     if still_running:
         processes = "process that was recorded runs" if still_running == 1 else "recorded processes run"
         lines.append(f"{still_running} {processes} on; the trace has what they did so far")

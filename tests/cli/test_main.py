@@ -31,6 +31,7 @@ def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) ->
         ["run", "--detail", "everything", "--", "true"],
         ["run", "--", "no-such-command"],
         ["run", "-o", "/missing/folder/trace.json", "--", "true"],
+        ["run", "--otlp", "no://address", "--", "true"],
         ["recover"],
         ["recover", "/missing"],
     ],

@@ -1,0 +1,198 @@
+"""The official OTLP exporters, made as the environment and the user say.
+
+They know OTEL_EXPORTER_OTLP_* (headers, TLS, compression, timeout) and retry by themselves. Two things they do
+not tell are learned here: how many spans a receiver rejected while it accepted the request, and why one failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from phasetrace.errors import UsageError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+Rejected = Callable[[int, str], None]  # spans that a receiver did not take, and what it said
+GRPC, HTTP = "grpc", "http/protobuf"
+_GRPC_PORT = 4317
+_PATHS = {"traces": "/v1/traces", "metrics": "/v1/metrics"}
+_SCHEMES = ("http", "https", "grpc", "grpcs")
+
+
+def is_configured() -> bool:
+    """Whether the environment names an endpoint for traces."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return any(os.environ.get(name) for name in names)
+
+
+def check(url: str | None) -> None:
+    """Raise UsageError for an address or protocol that cannot be used, without importing an exporter."""
+    if url is not None or is_configured():
+        _protocol(url, "TRACES")
+
+
+def wants_metrics() -> bool:
+    """Whether the user left metrics on."""
+    return os.environ.get("OTEL_METRICS_EXPORTER", "otlp").strip().lower() != "none"
+
+
+def span_exporter(url: str | None, rejected: Rejected) -> SpanExporter:
+    """An exporter to `url`, or to where the environment says.
+
+    Raises:
+        UsageError: the address or the protocol cannot be used.
+    """
+    if _protocol(url, "TRACES") == GRPC:
+        return _grpc_span_exporter(_grpc_address(url), rejected)
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=_http_address(url, "traces"), session=_session(rejected))
+
+
+def metric_exporter(url: str | None) -> MetricExporter:
+    """The same for metrics."""
+    if _protocol(url, "METRICS") == GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
+
+        return Grpc(**_grpc_address(url))
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http
+
+    return Http(endpoint=_http_address(url, "metrics"))
+
+
+def _protocol(url: str | None, signal: str) -> str:
+    asked = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or os.environ.get(
+        "OTEL_EXPORTER_OTLP_PROTOCOL"
+    )
+    address = (
+        url
+        or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    )
+    parts = _parts(address) if address else None
+    if parts is not None and parts.scheme.startswith(GRPC):
+        return GRPC
+    if asked:
+        if asked not in (GRPC, HTTP):
+            raise UsageError(f"OTEL_EXPORTER_OTLP_PROTOCOL={asked} is not supported; use {GRPC} or {HTTP}")
+        return asked
+    return GRPC if parts is not None and parts.port == _GRPC_PORT else HTTP
+
+
+def _parts(address: str) -> Any:
+    if "://" not in address:
+        address = f"http://{address}"
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises where it is no number
+    except ValueError as error:
+        raise UsageError(f"{address} is no address of an endpoint: {error}") from None
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise UsageError(f"{address} is no address of an endpoint; give one like http://localhost:4318")
+    return parts
+
+
+def _http_address(url: str | None, signal: str) -> str | None:
+    """The whole address of a signal; None leaves it to the exporter to ask the environment."""
+    if url is None:
+        return None
+    parts = _parts(url)
+    path = parts.path.rstrip("/")
+    for known in _PATHS.values():  # the address of one signal stands for its neighbours
+        path = path.removesuffix(known)
+    return str(urlunsplit((parts.scheme, parts.netloc, path + _PATHS[signal], parts.query, "")))
+
+
+def _grpc_address(url: str | None) -> dict[str, Any]:
+    if url is None:
+        return {}
+    parts = _parts(url)
+    secure = parts.scheme in ("https", "grpcs")
+    return {
+        "endpoint": f"{'https' if secure else 'http'}://{parts.netloc}",
+        "insecure": not secure,
+    }
+
+
+def _session(rejected: Rejected) -> Any:
+    """A session that looks into the answers, which the exporter does not."""
+    import requests
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    def look(response: requests.Response, *_: object, **__: object) -> None:
+        if response.ok and response.content:
+            try:
+                answer = ExportTraceServiceResponse.FromString(response.content)
+            except Exception:  # an answer in another encoding tells of no rejection that we could count
+                return
+            if answer.partial_success.rejected_spans:
+                rejected(answer.partial_success.rejected_spans, answer.partial_success.error_message)
+
+    session = requests.Session()
+    session.hooks["response"].append(look)
+    return session
+
+
+def _grpc_span_exporter(address: dict[str, Any], rejected: Rejected) -> SpanExporter:
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+    class Looking(OTLPSpanExporter):
+        """Looks into the answers; the exporter makes its client anew when a connection breaks."""
+
+        def _initialize_channel_and_stub(self) -> None:
+            super()._initialize_channel_and_stub()  # type: ignore[no-untyped-call]
+            if self._client is not None:
+                self._client = _LookingClient(self._client, rejected)
+
+    return Looking(**address)
+
+
+class _LookingClient:
+    def __init__(self, client: Any, rejected: Rejected) -> None:
+        self._inner = client
+        self._rejected = rejected
+
+    def Export(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802 - the name is the protocol's
+        answer = self._inner.Export(*args, **kwargs)
+        if answer.partial_success.rejected_spans:
+            self._rejected(answer.partial_success.rejected_spans, answer.partial_success.error_message)
+        return answer
+
+
+class Listening(logging.Filter):
+    """Keeps what the exporters log in one thread from the terminal, and remembers the last of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: str | None = None
+        self._thread: int | None = None
+        self._loggers: list[logging.Logger] = []
+
+    def start(self) -> None:
+        """Begin, in the thread that exports."""
+        self._thread = threading.get_ident()
+        names = [name for name in logging.root.manager.loggerDict if name.startswith("opentelemetry.")]
+        self._loggers = [logging.getLogger(name) for name in names]
+        for logger in self._loggers:
+            logger.addFilter(self)
+
+    def stop(self) -> None:
+        """Leave the loggers as they were."""
+        for logger in self._loggers:
+            logger.removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is for others."""
+        if record.thread != self._thread:
+            return True
+        self.last = record.getMessage()
+        return False
