@@ -1,0 +1,251 @@
+"""Each rule with a good case, a bad one, and one that does not hold enough to decide."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from phasetrace.advise.evidence import Evidence, gather
+from phasetrace.advise.rules import batching, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.analyze import breakdown
+from phasetrace.analyze.machine import Ceilings
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
+from phasetrace.model import Sequence as Row
+from tests import builders
+from tests.advise import scenes
+from tests.builders import EPOCH, MS
+
+LARGE: Mapping[str, Any] = {"weight_bytes": 14_000_000_000, "device": "cuda", "layers": 32}
+
+
+def evidence(recording: Recording, ceilings: Ceilings | None = None, **fields: Any) -> Evidence:
+    return replace(gather(breakdown(recording), ceilings), **fields)
+
+
+def without_steps(recording: Recording) -> Recording:
+    return scenes.shifted(recording, stream=None, first_step=None, last_step=None)
+
+
+def hashed(recording: Recording, shared: int) -> Recording:
+    """Prompts whose first `shared` chunks of 32 tokens are the same."""
+    requests = tuple(
+        replace(r, prefixes=((*[PrefixChunk(k, 32) for k in range(shared)], PrefixChunk(1000 + n, 32)),))
+        for n, r in enumerate(recording.requests)
+    )
+    return replace(recording, requests=requests)
+
+
+def on_device(recording: Recording, share: float) -> Recording:
+    """The device works for a share of each step."""
+    steps = [
+        replace(s, device_ns=((s.end_ns - s.begin_ns) * share).astype(np.int64)) for s in recording.steps
+    ]
+    return replace(recording, steps=tuple(steps))
+
+
+def test_long_output() -> None:
+    assert decode.long_output(evidence(scenes.chat())) is None
+    assert isinstance(decode.long_output(evidence(scenes.long_output())), Finding)
+    assert isinstance(decode.long_output(evidence(scenes.chat(tokens=100), goal_stated=True)), Finding)
+    uncounted = scenes.shifted(scenes.long_output(), sequences=())
+    assert isinstance(decode.long_output(evidence(uncounted)), NotEnoughData)
+
+
+def test_no_kv_cache() -> None:
+    assert decode.no_kv_cache(evidence(scenes.long_output())) is None
+    assert isinstance(decode.no_kv_cache(evidence(scenes.no_kv_cache())), Finding)
+    assert decode.no_kv_cache(evidence(scenes.no_kv_cache(mode="prompt_lookup", settings={}))) is None
+    assert decode.no_kv_cache(evidence(without_steps(scenes.no_kv_cache()))) is None
+
+
+def test_no_kv_cache_is_seen_without_the_setting() -> None:
+    assert isinstance(decode.no_kv_cache(evidence(scenes.no_kv_cache(settings={}))), Finding)
+
+
+def test_many_sequences() -> None:
+    rows = [Row(100, 0, 32, "length")] * 5
+    assert decode.many_sequences(evidence(scenes.chat(rows=rows))) is None
+    found = decode.many_sequences(evidence(scenes.chat(rows=rows, settings={"num_beams": 5}, mode="beam")))
+    assert isinstance(found, Finding)
+    assert found.confidence == "low"
+
+
+def test_small_batch() -> None:
+    throughput = {"goal": Goal.THROUGHPUT}
+    assert batching.small_batch(evidence(scenes.chat(), **throughput)) is None
+    assert isinstance(batching.small_batch(evidence(scenes.small_batch(), **throughput)), Finding)
+    assert isinstance(batching.small_batch(evidence(scenes.contending(), **throughput)), Finding)
+    blind = without_steps(scenes.small_batch())
+    assert isinstance(batching.small_batch(evidence(blind, **throughput)), NotEnoughData)
+
+
+def test_small_batch_leaves_conversations_and_streams_alone() -> None:
+    throughput = {"goal": Goal.THROUGHPUT}
+    recording = scenes.small_batch()
+    growing = tuple(
+        replace(r, sequences=(Row(14 + 20 * n, 0, 16, "stop"),)) for n, r in enumerate(recording.requests)
+    )
+    assert batching.small_batch(evidence(replace(recording, requests=growing), **throughput)) is None
+    streamed = scenes.small_batch(settings={"streamer": True})
+    assert batching.small_batch(evidence(streamed, **throughput)) is None
+
+
+def test_small_batch_does_not_promise_what_arithmetic_forbids() -> None:
+    """Where a prompt token costs as much as a step, sequences side by side cost as much as one by one."""
+    bound = scenes.calls(64, prompt=100, prefill_ms=1000, step_ms=10, tokens=16, gap_ms=1)
+    assert batching.small_batch(evidence(bound, goal=Goal.THROUGHPUT)) is None
+
+
+def test_frontend() -> None:
+    assert frontend.frontend(evidence(scenes.chat())) is None
+    early = [replace(r, arrival_ns=r.arrival_ns - 300 * MS) for r in scenes.chat().requests]
+    found = frontend.frontend(evidence(replace(scenes.chat(), requests=tuple(early))))
+    assert isinstance(found, Finding)
+    assert "before it calls the model" in found.recommendation
+    tokenizing = [replace(r, tokenize_ns=290 * MS) for r in early]
+    found = frontend.frontend(evidence(replace(scenes.chat(), requests=tuple(tokenizing))))
+    assert isinstance(found, Finding)
+    assert "Tokenise" in found.recommendation
+
+
+def test_stream_consumer() -> None:
+    assert host.stream_consumer(evidence(scenes.chat())) is None
+    assert isinstance(host.stream_consumer(evidence(scenes.stream_consumer())), Finding)
+
+
+def test_a_streamer_that_waits_for_the_device_is_not_to_blame() -> None:
+    on_gpu = scenes.stream_consumer(model=LARGE)
+    assert isinstance(host.stream_consumer(evidence(on_gpu)), NotEnoughData)
+    assert host.stream_consumer(evidence(on_device(on_gpu, 0.97))) is None
+    found = host.stream_consumer(evidence(on_device(on_gpu, 0.3)))
+    assert isinstance(found, Finding)
+    assert found.confidence == "medium"
+
+
+def test_gc_pause() -> None:
+    assert host.gc_pause(evidence(scenes.chat())) is None
+    assert isinstance(host.gc_pause(evidence(scenes.collected())), Finding)
+
+
+def test_long_prompt() -> None:
+    ttft = {"goal": Goal.TTFT, "goal_stated": True}
+    assert prefill.long_prompt(evidence(scenes.chat(), **ttft)) is None
+    long = scenes.chat(prompt=6000, prefill_ms=1100)
+    assert isinstance(prefill.long_prompt(evidence(long, **ttft)), Finding)
+    assert prefill.long_prompt(evidence(scenes.padding(), **ttft)) is None
+    uncounted = scenes.shifted(long, sequences=(), prefill_chunks=())
+    assert isinstance(prefill.long_prompt(evidence(uncounted, **ttft)), NotEnoughData)
+
+
+def test_prefix_not_reused() -> None:
+    recording = scenes.chat(prompt=640, prefill_ms=900)
+    assert prefill.prefix_not_reused(evidence(hashed(recording, 0))) is None
+    assert isinstance(prefill.prefix_not_reused(evidence(hashed(recording, 18))), Finding)
+    assert isinstance(prefill.prefix_not_reused(evidence(recording)), NotEnoughData)
+    cached = scenes.shifted(hashed(recording, 18), cached_tokens=576)
+    assert prefill.prefix_not_reused(evidence(cached)) is None
+
+
+def test_padding() -> None:
+    assert prefill.padding(evidence(scenes.padding(long=20, short=18))) is None
+    found = prefill.padding(evidence(scenes.padding()))
+    assert isinstance(found, Finding)
+    assert "like length" in found.recommendation
+    fixed = scenes.chat(rows=[Row(20, 492, 32, "length")] * 4)
+    found = prefill.padding(evidence(fixed))
+    assert isinstance(found, Finding)
+    assert "fixed length" in found.recommendation
+
+
+def test_warm_up() -> None:
+    assert prefill.warm_up(evidence(scenes.chat())) is None
+    assert isinstance(prefill.warm_up(evidence(scenes.warm_up())), Finding)
+
+
+def test_compiling_again_and_again_is_warm_up_too() -> None:
+    found = prefill.warm_up(evidence(scenes.chat(step_ms=[4000, *[10] * 30])))
+    assert isinstance(found, Finding)
+    assert "shape" in found.recommendation
+
+
+def test_bandwidth_bound() -> None:
+    large = scenes.chat(step_ms=10, model=LARGE)
+    assert isinstance(step_cost.bandwidth_bound(evidence(large)), NotEnoughData)
+    assert isinstance(step_cost.bandwidth_bound(evidence(large, Ceilings(2e12))), Finding)
+    assert step_cost.bandwidth_bound(evidence(large, Ceilings(20e12))) is None
+
+
+def test_launch_bound() -> None:
+    assert step_cost.launch_bound(evidence(scenes.chat())) is None
+    small = {**LARGE, "weight_bytes": 250_000_000}
+    assert isinstance(step_cost.launch_bound(evidence(scenes.chat(step_ms=30, model=small))), Finding)
+    assert step_cost.launch_bound(evidence(scenes.chat(step_ms=30, model=LARGE))) is None
+    idle = on_device(scenes.chat(step_ms=30, model=LARGE), 0.2)
+    found = step_cost.launch_bound(evidence(idle))
+    assert isinstance(found, Finding)
+    assert found.confidence == "high"
+    python = {Part.FORWARD: 0.5, Part.PREPARE: 0.25, Part.UPDATE: 0.25}
+    found = step_cost.launch_bound(evidence(scenes.chat(parts=python)))
+    assert isinstance(found, Finding)
+    assert found.confidence == "low"
+
+
+def test_logits_processing() -> None:
+    assert step_cost.logits_processing(evidence(scenes.chat())) is None
+    assert isinstance(step_cost.logits_processing(evidence(scenes.logits())), Finding)
+    on_gpu = scenes.logits(model=LARGE)
+    assert isinstance(step_cost.logits_processing(evidence(on_gpu)), NotEnoughData)
+    assert step_cost.logits_processing(evidence(on_device(on_gpu, 0.95))) is None
+
+
+def speculation(per_step: int, draft: float, tokens: int = 31) -> Recording:
+    """Steps that draft for a share of their time and give `per_step` tokens each."""
+    parts = {Part.FORWARD: 1 - draft, Part.DRAFT: draft}
+    recording = scenes.chat(mode="assisted", tokens=tokens + 1, parts=parts)
+    steps = recording.requests[0].last_step or 0
+    yields = tuple(StepCount(k, per_step) for k in range(1, steps + 1))
+    return scenes.shifted(recording, yields=yields, sequences=(Row(100, 0, 1 + per_step * steps, "length"),))
+
+
+def test_speculation_loss() -> None:
+    assert step_cost.speculation_loss(evidence(scenes.chat())) is None
+    assert step_cost.speculation_loss(evidence(speculation(3, draft=0.5))) is None
+    found = step_cost.speculation_loss(evidence(speculation(1, draft=0.5)))
+    assert isinstance(found, Finding)
+    blind = without_steps(speculation(1, draft=0.5))
+    assert isinstance(step_cost.speculation_loss(evidence(blind)), NotEnoughData)
+
+
+def test_weight_offload() -> None:
+    assert step_cost.weight_offload(evidence(scenes.chat(model=LARGE))) is None
+    offloaded = scenes.chat(step_ms=800, model={**LARGE, "offloaded_bytes": 7_000_000_000})
+    assert isinstance(step_cost.weight_offload(evidence(offloaded)), Finding)
+    assert isinstance(step_cost.weight_offload(evidence(without_steps(offloaded))), NotEnoughData)
+
+
+def crowd(step_ms: Mapping[int, float], cap: int = 8) -> Recording:
+    """Requests on one engine: `cap` run, the rest wait until those have ended; `step_ms` by sequences."""
+    requests, steps = [], []
+    begin, index = EPOCH, 0
+    arrival = EPOCH
+    for wave, running in enumerate((2, cap, cap)):
+        taken = builders.steps(
+            20, ms=step_ms[running], rows=running, stream=1, begin=begin, first_index=index
+        )
+        requests += [
+            builders.request(
+                f"w{wave}-{n}", steps=taken, arrival_ns=arrival, received_ns=arrival, mode="continuous"
+            )
+            for n in range(running)
+        ]
+        steps.append(taken)
+        begin, index = int(taken.end_ns[-1]), index + 20
+        arrival = begin if wave == 0 else arrival
+    return builders.recording(*requests, steps=steps)
+
+
+def test_slots_full() -> None:
+    assert queue.slots_full(evidence(scenes.chat())) is None
+    assert isinstance(queue.slots_full(evidence(crowd({2: 10.0, 8: 11.0}))), Finding)
+    assert queue.slots_full(evidence(crowd({2: 10.0, 8: 40.0}))) is None

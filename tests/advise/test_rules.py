@@ -1,0 +1,73 @@
+"""What holds for every rule, whatever it looks at."""
+
+import inspect
+from importlib.resources import files
+
+import pytest
+
+from phasetrace.advise import rules
+from phasetrace.advise.evidence import gather
+from phasetrace.advise.rules import RULES, batching, data, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.analyze import breakdown
+from phasetrace.model import Finding, NotEnoughData, Recording
+from phasetrace.semconv import Cause
+from tests.advise import scenes
+
+MODULES = (batching, data, decode, frontend, host, prefill, queue, step_cost)
+NAMES = [rule.__name__.replace("_", "-") for rule in RULES]
+
+
+def test_every_public_function_of_a_rules_module_is_a_rule() -> None:
+    written = {
+        function
+        for module in MODULES
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert written == set(RULES)
+    assert len(set(NAMES)) == len(RULES)
+    assert rules.__doc__
+
+
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+def test_a_rule_is_named_like_its_cause_and_documented(rule: rules.Rule) -> None:
+    assert Cause(rule.__name__.replace("_", "-"))
+    assert rule.__doc__
+
+
+@pytest.mark.parametrize("cause", [*NAMES, "healthy", "unknown"])
+def test_every_cause_has_a_page(cause: str) -> None:
+    page = files("phasetrace.advise").joinpath("pages", f"{cause}.md").read_text(encoding="utf-8")
+    assert page.startswith("# ")
+    for title in ("How it looks in a trace", "What to change", "What it costs", "How to check"):
+        assert f"## {title}" in page
+
+
+SCENES = (
+    Recording(),
+    scenes.chat(),
+    scenes.padding(),
+    scenes.warm_up(),
+    scenes.no_kv_cache(),
+    scenes.small_batch(),
+    scenes.stream_consumer(),
+    scenes.logits(),
+    scenes.collected(),
+    scenes.long_output(),
+    scenes.shifted(scenes.chat(), first_token_ns=None, last_token_ns=None),
+    scenes.shifted(scenes.chat(), sequences=()),
+    scenes.shifted(scenes.chat(), stream=None, first_step=None, last_step=None),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=NAMES)
+@pytest.mark.parametrize("recording", SCENES, ids=range(len(SCENES)))
+def test_a_rule_answers_whatever_it_is_given(rule: rules.Rule, recording: Recording) -> None:
+    answer = rule(gather(breakdown(recording)))
+    assert answer is None or answer.cause == rule.__name__.replace("_", "-")
+    if isinstance(answer, NotEnoughData):
+        assert answer.measure
+    if isinstance(answer, Finding):
+        assert answer.evidence and answer.recommendation and answer.commands
+        assert answer.confidence in ("high", "medium", "low")
+        assert 0 <= answer.share <= 1
