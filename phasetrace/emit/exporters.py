@@ -1,7 +1,7 @@
 """The official OTLP exporters, made as the environment and the user say.
 
-They know OTEL_EXPORTER_OTLP_* (headers, TLS, compression, timeout) and retry by themselves. Two things they do
-not tell are learned here: how many spans a receiver rejected while it accepted the request, and why one failed.
+They know OTEL_EXPORTER_OTLP_* (headers, TLS, compression, timeout) and retry by themselves. Two things they
+do not tell are learned here: how many spans a receiver rejected of a request it accepted, and why one failed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def metric_exporter(url: str | None) -> MetricExporter:
         return Grpc(**_grpc_address(url))
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http
 
-    return Http(endpoint=_http_address(url, "metrics"))
+    return Http(endpoint=_http_address(url, "metrics"), session=_session(None))
 
 
 def _protocol(url: str | None, signal: str) -> str:
@@ -123,13 +123,13 @@ def _grpc_address(url: str | None) -> dict[str, Any]:
     }
 
 
-def _session(rejected: Rejected) -> Any:
+def _session(rejected: Rejected | None) -> Any:
     """A session that looks into the answers, which the exporter does not."""
     import requests
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     def look(response: requests.Response, *_: object, **__: object) -> None:
-        if response.ok and response.content:
+        if rejected is not None and response.ok and response.content:
             try:
                 answer = ExportTraceServiceResponse.FromString(response.content)
             except Exception:  # an answer in another encoding tells of no rejection that we could count
@@ -137,8 +137,18 @@ def _session(rejected: Rejected) -> Any:
             if answer.partial_success.rejected_spans:
                 rejected(answer.partial_success.rejected_spans, answer.partial_success.error_message)
 
-    session = requests.Session()
-    session.hooks["response"].append(look)
+    class Session(requests.Session):
+        """Lets OTEL_EXPORTER_OTLP_CERTIFICATE count although REQUESTS_CA_BUNDLE is set (requests #3829)."""
+
+        def merge_environment_settings(
+            self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+        ) -> Any:
+            chosen = self.verify if verify is None and self.verify is not True else verify
+            return super().merge_environment_settings(url, proxies, stream, chosen, cert)
+
+    session = Session()
+    if rejected is not None:
+        session.hooks["response"].append(look)
     return session
 
 

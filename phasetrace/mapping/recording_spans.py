@@ -36,10 +36,19 @@ def to_spans(
 
 
 class SpanMaker:
-    """Turns the partial recordings of one run into spans, and knows what earlier ones said."""
+    """Turns the partial recordings of one run into spans, and knows what earlier ones said.
 
-    def __init__(self, detail: Detail = Detail.AUTO, budget: SpanBudget | None = None) -> None:
+    Args:
+        detail: how much to show of each request.
+        budget: counts the spans of each trace; one of its own where not given.
+        for_file: also make the spans that only a file holds.
+    """
+
+    def __init__(
+        self, detail: Detail = Detail.AUTO, budget: SpanBudget | None = None, for_file: bool = True
+    ) -> None:
         self._budget = budget or SpanBudget(detail)
+        self._for_file = for_file
         self._window = StepWindow()
         self._processes: dict[str, Process] = {}
         self._models: dict[str, ModelFacts] = {}
@@ -49,7 +58,8 @@ class SpanMaker:
         self._processes |= {process.key: process for process in recording.processes}
         self._models |= recording.models
         self._window.add(recording.steps)
-        yield from self._facts(recording)
+        if self._for_file:
+            yield from self._facts(recording)
         for process, requests in _by_process(recording.requests).items():
             made = ResourceSpans(self._resource(process), [])
             for request in requests:
