@@ -146,6 +146,7 @@ class Request:
     yields: tuple[StepCount, ...] = ()
     preemptions: tuple[Interval, ...] = ()
     prefixes: tuple[tuple[PrefixChunk, ...], ...] = ()  # one tuple a sequence, where hashed
+    streamed_ns: int | None = None  # in the user's streamer, inside [last token, finished)
     external_id: str | None = None  # the engine's own id of it
     derived: frozenset[str] = frozenset()  # names of the fields above that were derived, not observed
 

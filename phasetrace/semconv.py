@@ -127,6 +127,7 @@ class Attribute(Described):
     FINISHED = ("phasetrace.request.finished", "ns", "since the epoch: the user had it all")
     TOKENIZE = ("phasetrace.request.tokenize", "ns", "tokenising, inside the frontend")
     DETOKENIZE = ("phasetrace.request.detokenize", "ns", "turning tokens into text, inside the delivery")
+    STREAMED = ("phasetrace.request.streamed", "ns", "in the user's streamer, inside the delivery")
     CACHED_TOKENS = (
         "phasetrace.request.cached_tokens",
         "{token}",

@@ -61,8 +61,9 @@ class _Builder:
             cached_tokens=data.get("cached"),
             tokenize_ns=self._inside("tokenize", arrival, received),
             detokenize_ns=self._inside("detokenize", last_token, finished),
+            streamed_ns=data.get("streamed"),
             mode=data.get("mode"),
-            settings={k: v for k, v in data.get("settings", {}).items() if _plain(v)},
+            settings=self._settings(),
             stream=state.stream if self.span else None,
             first_step=self.span[0] if self.span else None,
             last_step=self.span[1] if self.span else None,
@@ -180,6 +181,11 @@ class _Builder:
             return None
         low, high = self.wall.at(interval[0]), self.wall.at(interval[1])
         return max(0, min(high, end) - max(low, begin))
+
+    def _settings(self) -> dict[str, bool | int | float | str]:
+        """What was asked for, and how it was measured where that is out of the ordinary."""
+        measured = {"forward_end": self.data.get("forward_end")}
+        return {k: v for k, v in (self.data.get("settings", {}) | measured).items() if _plain(v)}
 
     def _preemptions(self) -> tuple[Interval, ...]:
         begins = sorted(self.state.marks.get(layout.PREEMPTED, ()))

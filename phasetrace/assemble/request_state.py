@@ -61,9 +61,12 @@ class RequestState:
 
     def steps_are_here(self, stream: Stream | None) -> bool:
         """Whether every step up to its last one has come in; True where its last one is not known."""
-        if stream is None or self.last_step is None or self.first_step is None:
+        first, last = self.first_step, self.last_step
+        if last is None and first is not None and self.data.get("steps"):
+            last = first + int(self.data["steps"]) - 1
+        if stream is None or first is None or last is None:
             return True
-        return all(index in stream.times for index in range(self.first_step, self.last_step + 1))
+        return all(index in stream.times for index in range(first, last + 1))
 
     def span(self, stream: Stream | None) -> Span | None:
         """Its first and last step, as far as they came in."""

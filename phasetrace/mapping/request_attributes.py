@@ -37,6 +37,7 @@ _PLAIN = {
     "cached_tokens": A.CACHED_TOKENS,
     "tokenize_ns": A.TOKENIZE,
     "detokenize_ns": A.DETOKENIZE,
+    "streamed_ns": A.STREAMED,
     "mode": A.MODE,
     "stream": A.STREAM,
     "first_step": A.FIRST_STEP,

@@ -129,7 +129,7 @@ def _phase_attributes(name: SpanName, request: Request) -> Attributes:
             A.CACHE_READ: request.cached_tokens,
         }
     elif name is SpanName.DELIVERY:
-        values = {A.DETOKENIZE: request.detokenize_ns}
+        values = {A.DETOKENIZE: request.detokenize_ns, A.STREAMED: request.streamed_ns}
     return {key: value for key, value in values.items() if value is not None}
 
 

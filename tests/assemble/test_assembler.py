@@ -243,6 +243,26 @@ def test_steps_in_another_threads_segment_are_waited_for() -> None:
     assert only(taken).last_step == 2
 
 
+def test_a_request_that_says_how_many_steps_it_took_waits_for_them() -> None:
+    app = App()
+    app.arrived()
+    app.step(1, 0, joined=(1,))
+    app.finished(sequences=[{"prompt": 8, "output": 2}], steps=2)
+    for _ in range(4):
+        assert app.assembler.take().requests == ()
+    app.step(1, 1)
+    assert only(app.assembler.take()).last_step == 1
+
+
+def test_how_it_was_measured_is_kept() -> None:
+    app = App()
+    app.arrived()
+    app.finished(streamed=77, forward_end="upper-bound")
+    request = only(app.end())
+    assert request.streamed_ns == 77
+    assert request.settings == {"forward_end": "upper-bound"}
+
+
 def test_a_lost_step_splits_the_columns_and_holds_nothing_back_for_ever() -> None:
     app = App()
     app.arrived()

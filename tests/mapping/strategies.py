@@ -83,6 +83,7 @@ requests = st.builds(
     cached_tokens=maybe_count,
     tokenize_ns=maybe_count,
     detokenize_ns=maybe_count,
+    streamed_ns=maybe_count,
     mode=st.none() | words,
     settings=facts,
     stream=st.none() | st.integers(0, 3),
