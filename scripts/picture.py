@@ -4,14 +4,21 @@ FORCE_COLOR=1 phasetrace diagnose trace.json | python scripts/picture.py "$ phas
 """
 
 import io
+import re
 import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+BAR = re.compile("\x1b\\[38;(5;\\d+)m(█+)\x1b\\[0m")
+INDENTED = re.compile(r'x="([\d.]+)"( y="[\d.]+" textLength=")([\d.]+)("[^>]*>)((?:&#160;)+)')
+CELL = 12.2  # how wide rich makes a character
+
 
 def picture(ansi: str, title: str) -> str:
+    # Blocks become rectangles: as letters they would leave gaps wherever the font is another.
+    ansi = BAR.sub(lambda bar: f"\x1b[48;{bar[1]}m{' ' * len(bar[2])}\x1b[0m", ansi)
     lines = ansi.rstrip("\n").splitlines()
     width = max(Text.from_ansi(line).cell_len for line in lines)
     console = Console(
@@ -19,7 +26,14 @@ def picture(ansi: str, title: str) -> str:
     )
     for line in lines:
         console.print(Text.from_ansi(line), soft_wrap=True)
-    return console.export_svg(title=title)
+    return INDENTED.sub(moved, console.export_svg(title=title))
+
+
+def moved(text: re.Match[str]) -> str:
+    """Text that begins further right, without the spaces in front, which some viewers leave out."""
+    x, y, length, rest, spaces = text.groups()
+    indent = CELL * spaces.count(";")
+    return f'x="{float(x) + indent:.1f}"{y}{float(length) - indent:.1f}{rest}'
 
 
 if __name__ == "__main__":
