@@ -21,6 +21,12 @@ def trace(tmp_path: Path) -> Path:
     return written(tmp_path / "trace.json", recording())
 
 
+@pytest.fixture
+def recorded() -> Recording:
+    """What the trace was written from."""
+    return recording()
+
+
 def written(path: Path, what: Recording) -> Path:
     """A trace file of a recording."""
     file = TraceFile(path)
