@@ -32,6 +32,12 @@ TRIGGERS = {
     "transformers.generation.continuous_batching.continuous_api": "phasetrace_transformers",
     "vllm.v1.engine.core": "phasetrace_vllm",
     "vllm.v1.core.sched.scheduler": "phasetrace_vllm",
+    "vllm.v1.engine.output_processor": "phasetrace_vllm",
+    "vllm.v1.engine.async_llm": "phasetrace_vllm",
+    "vllm.v1.engine.llm_engine": "phasetrace_vllm",
+    "vllm.entrypoints.llm": "phasetrace_vllm",
+    "vllm.renderers.base": "phasetrace_vllm",
+    "vllm.entrypoints.launchers.app": "phasetrace_vllm",
 }
 # Records beside any engine; of no use without one.
 COLLECTORS = ("phasetrace_host",)

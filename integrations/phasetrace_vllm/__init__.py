@@ -8,6 +8,11 @@ What is hooked, and why there:
 - `Scheduler._free_request`, `_preempt_request`: a request ends, for any reason, or loses its place.
 - `Scheduler.get_grammar_bitmask`: masks of structured output.
 - `EngineCore.__init__`: the knobs in effect.
+- `OutputProcessor.add_request`, `process_outputs`, `_finish_request`, `abort_requests`, `propagate_error`:
+  the frontend's side of a request, offline and in a server alike.
+- `LLM.generate` and its like, `LLMEngine.add_request`, `AsyncLLM.add_request`, and a middleware around what
+  `build_app` returns: the call that requests come by, its span and its `traceparent`.
+- `BaseRenderer.render_cmpl`, `render_chat` and their asynchronous twins: tokenising.
 
 Nothing of it depends on vLLM's statistics or tracing being on.
 """
@@ -45,15 +50,21 @@ _told: dict[int, dict[str, Any]] = {}
 
 def _hook(recorder: Recorder) -> str | None:
     """Wrap what is there; a reason why not, else None."""
-    from . import core
+    from . import core, frontend
 
     missing: list[str] = []
-    for name, hook in (
-        ("vllm.v1.engine.core", core.hook_core),
-        ("vllm.v1.core.sched.scheduler", core.hook_scheduler),
+    for name, needed, hook in (
+        ("vllm.v1.engine.core", "EngineCore", core.hook_core),
+        ("vllm.v1.core.sched.scheduler", "Scheduler", core.hook_scheduler),
+        ("vllm.v1.engine.output_processor", "OutputProcessor", frontend.hook_processor),
+        ("vllm.v1.engine.async_llm", "AsyncLLM", frontend.hook_async),
+        ("vllm.v1.engine.llm_engine", "LLMEngine", frontend.hook_engine),
+        ("vllm.entrypoints.llm", "LLM", frontend.hook_offline),
+        ("vllm.renderers.base", "BaseRenderer", frontend.hook_renderer),
+        ("vllm.entrypoints.launchers.app", "build_app", frontend.hook_app),
     ):
         module = sys.modules.get(name)
-        if module is not None:
+        if hasattr(module, needed):  # else it is in the midst of its import, and we are called again after it
             missing += hook(recorder, module)
     return "no " + ", ".join(missing) if missing else None
 

@@ -11,11 +11,24 @@ from typing import Any
 from phasetrace_agent.layout import HEAD_REASON_CODE
 
 # Numbers and switches of SamplingParams that bear on time; nothing a user wrote
-NUMBERS = (
-    "n", "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "presence_penalty",
-    "frequency_penalty", "repetition_penalty", "ignore_eos", "logprobs", "prompt_logprobs", "detokenize",
-    "stream_interval", "skip_reading_prefix_cache", "thinking_token_budget",
-)  # fmt: skip
+NUMBERS = {
+    "max_tokens": None,
+    "min_tokens": 0,
+    "temperature": None,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+    "ignore_eos": False,
+    "logprobs": None,
+    "prompt_logprobs": None,
+    "detokenize": True,
+    "stream_interval": None,
+    "skip_reading_prefix_cache": False,
+    "thinking_token_budget": None,
+}  # with what they are where nobody set them: that is not said
 # What is only said to be there
 PRESENT = {
     "structured_outputs": "structured",
@@ -34,7 +47,7 @@ _REASONS = {"STOP": "stop", "LENGTH": "length", "ABORT": "abort", "ERROR": "erro
 
 
 def arrival(request: Any) -> dict[str, Any]:
-    """What an `EngineCoreRequest` says of a request when it arrives, in the frontend or in the core."""
+    """What an `EngineCoreRequest` says of a request when it arrives in the core."""
     params = request.sampling_params
     temperature = getattr(params, "temperature", None)
     data: dict[str, Any] = {
@@ -52,9 +65,13 @@ def settings(request: Any) -> dict[str, Any]:
     """The settings that bear on time."""
     params = request.sampling_params
     found: dict[str, Any] = {}
-    for name in NUMBERS:
+    for name, unset in NUMBERS.items():
         value = getattr(params, name, None)
-        if type(value) in (bool, int, float):  # not a subclass: an int may carry more than a number
+        if value != unset and type(value) in (
+            bool,
+            int,
+            float,
+        ):  # not a subclass: an int may carry more than a number
             found[name] = value
     for name, said in PRESENT.items():
         if getattr(params, name, None):
@@ -191,3 +208,11 @@ def _lora_is_full(scheduler: Any, counts: Mapping[str, int], head: Any) -> bool:
     requests = (scheduler.requests.get(name) for name in counts)
     loras = {r.lora_request.lora_int_id for r in requests if r is not None and r.lora_request is not None}
     return len(loras) >= config.max_loras and head.lora_request.lora_int_id not in loras
+
+
+def returned(state: Any, reason: str) -> dict[str, Any]:
+    """What the user got of a sequence, by the frontend's state of it."""
+    row: dict[str, Any] = {"prompt": state.prompt_len, "padding": 0, "reason": reason}
+    if state.detokenizer is not None:
+        row["output"] = state.detokenizer.num_output_tokens()
+    return row

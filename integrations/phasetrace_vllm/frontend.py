@@ -1,0 +1,321 @@
+"""What is wrapped in the process that takes requests: where they are registered, rendered and handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from phasetrace_agent import clock
+from phasetrace_agent.hooking import Hook, wrap
+from phasetrace_agent.recorder import Recorder
+
+from . import extract
+from .calls import Call, Entry, active_span, current
+from .http import EXCHANGE, put_around
+
+Function = Callable[..., Any]
+now = clock.now
+
+CALL = Hook("vllm.call")
+REGISTER = Hook("vllm.register")
+OUTPUT = Hook("vllm.output")
+
+_PROCESSOR = ("add_request", "process_outputs", "abort_requests", "_finish_request")
+
+
+def hook_processor(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap `OutputProcessor`, which every frontend registers its requests with."""
+    processor = module.OutputProcessor
+    missing = [name for name in _PROCESSOR if name not in vars(processor)]
+    if missing:
+        return missing
+    frontend = Frontend(recorder)
+    wrap(processor, "add_request", frontend.around_register)
+    wrap(processor, "process_outputs", frontend.around_outputs)
+    wrap(processor, "abort_requests", frontend.around_abort)
+    wrap(processor, "propagate_error", frontend.around_error)
+    wrap(processor, "_finish_request", frontend.around_finish)
+    return []
+
+
+def hook_async(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap `AsyncLLM.add_request`, which drops the `traceparent` when vLLM's tracing is off."""
+    wrap(module.AsyncLLM, "add_request", around_add_async)
+    return []
+
+
+def hook_offline(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap the calls of `LLM`: all prompts of one are handed over when it begins."""
+    for name in ("generate", "enqueue", "beam_search"):
+        wrap(module.LLM, name, around_call)
+    for name in ("chat", "enqueue_chat"):
+        wrap(module.LLM, name, around_chat)
+    return []
+
+
+def hook_engine(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap `LLMEngine.add_request`, for those who drive the engine themselves."""
+    wrap(module.LLMEngine, "add_request", around_call)
+    return []
+
+
+def hook_renderer(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap where prompts become tokens."""
+    for name in ("render_cmpl", "render_chat"):
+        wrap(module.BaseRenderer, name, around_render)
+        wrap(module.BaseRenderer, name + "_async", around_render_async)
+    return []
+
+
+def hook_app(recorder: Recorder, module: Any) -> list[str]:
+    """Put our middleware around the application that `build_app` makes."""
+
+    def around_build(original: Function) -> Function:
+        def build_app(*args: Any, **kwargs: Any) -> Any:
+            app = original(*args, **kwargs)
+            try:
+                put_around(app, recorder)
+            except Exception as error:
+                EXCHANGE.fail(error)
+            return app
+
+        return build_app
+
+    wrap(module, "build_app", around_build)
+    return []
+
+
+# ---- calls
+
+
+def around_call(original: Function) -> Function:
+    """A call in this thread, unless it is inside of another."""
+    return _around_call(original, chat=False)
+
+
+def around_chat(original: Function) -> Function:
+    """The same for a conversation."""
+    return _around_call(original, chat=True)
+
+
+def _around_call(original: Function, chat: bool) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = None
+        if CALL.on and current.get() is None:
+            try:
+                token = current.set(Call(_parent_of(kwargs), chat=chat))
+            except Exception as error:
+                CALL.fail(error)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            if token is not None:
+                current.reset(token)
+
+    return call
+
+
+def around_add_async(original: Function) -> Function:
+    """The same in a task. A coroutine function stays one."""
+
+    async def add_request(*args: Any, **kwargs: Any) -> Any:
+        token = None
+        if CALL.on:
+            try:
+                call = current.get()
+                if call is None:
+                    token = current.set(Call(_parent_of(kwargs)))
+                elif call.parent is None:
+                    call.parent = _parent_of(kwargs)
+            except Exception as error:
+                CALL.fail(error)
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            if token is not None:
+                current.reset(token)
+
+    return add_request
+
+
+def _parent_of(kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    return extract.parent(kwargs.get("trace_headers")) or active_span()
+
+
+def around_render(original: Function) -> Function:
+    """Tokenising, chat template and all."""
+
+    def render(*args: Any, **kwargs: Any) -> Any:
+        begin = now()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _rendered(begin)
+
+    return render
+
+
+def around_render_async(original: Function) -> Function:
+    """The same in a task."""
+
+    async def render(*args: Any, **kwargs: Any) -> Any:
+        begin = now()
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            _rendered(begin)
+
+    return render
+
+
+def _rendered(begin: int) -> None:
+    call = current.get()
+    if call is not None:
+        call.tokenize = [begin, now()]
+
+
+# ---- requests
+
+
+class Frontend:
+    """The requests of this process that the user waits for, by the engine core's names of them."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._entries: dict[str, Entry] = {}
+        self._parents: dict[str, Entry] = {}  # of several sequences each, while those are registered
+        self._finishing: list[tuple[str, Any]] = []
+
+    def around_register(self, original: Function) -> Function:
+        """A request is known; next it is sent to the engine core."""
+
+        def add_request(processor: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, request, *args, **kwargs)
+            if REGISTER.on and self.recorder.enabled:
+                try:
+                    group = args[1] if len(args) > 1 else kwargs.get("parent_req")
+                    self._registered(request, group)
+                except Exception as error:
+                    REGISTER.fail(error)
+            return result
+
+        return add_request
+
+    def _registered(self, request: Any, group: Any) -> None:
+        name = request.request_id
+        if request.sampling_params is None or name in self._entries:
+            return  # pooling, or more of a prompt that is streamed
+        if group is None:
+            self._entries[name] = self._arrived(request, name, 1)
+            return
+        entry = self._parents.get(group.request_id)
+        if entry is None:
+            entry = self._arrived(request, group.request_id, group.sampling_params.n)
+            self._parents[group.request_id] = entry
+        self._entries[name] = entry
+        entry.children.append(name)
+        if len(entry.children) == entry.left:
+            del self._parents[group.request_id]
+            self.recorder.detail(entry.id, {"children": entry.children})
+
+    def _arrived(self, request: Any, name: str, sequences: int) -> Entry:
+        call = current.get()
+        entry = Entry(self.recorder.next_id(), call, sequences)
+        data: dict[str, Any] = {"engine": "vllm", "side": "frontend", "external": name}
+        time = now()
+        if sequences > 1:
+            data["settings"] = {"n": sequences}
+        if call is not None:
+            time = call.begin
+            call.entries.append(entry)
+            if call.chat:
+                data["operation"] = "chat"
+            if call.parent is not None:
+                data["parent"] = call.parent
+            if call.tokenize is not None:
+                data["tokenize"] = call.tokenize
+        self.recorder.arrived(entry.id, time, data)
+        return entry
+
+    def around_finish(self, original: Function) -> Function:
+        """A sequence is done, in the midst of `process_outputs`."""
+
+        def _finish_request(processor: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, state, *args, **kwargs)
+            if OUTPUT.on and self.recorder.enabled:
+                try:
+                    self._finishing.append((state.request_id, state))
+                except Exception as error:
+                    OUTPUT.fail(error)
+            return result
+
+        return _finish_request
+
+    def around_outputs(self, original: Function) -> Function:
+        """Outputs of a step: turned into text and handed to whoever waits for them."""
+
+        def process_outputs(processor: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            begin = now()
+            result = original(processor, outputs, *args, **kwargs)
+            if self._finishing and OUTPUT.on:
+                try:
+                    self._finished(outputs, begin, now())
+                except Exception as error:
+                    OUTPUT.fail(error)
+            return result
+
+        return process_outputs
+
+    def _finished(self, outputs: Any, begin: int, end: int) -> None:
+        finishing, self._finishing = self._finishing, []
+        reasons = {output.request_id: output.finish_reason for output in outputs}
+        for name, state in finishing:
+            entry = self._entries.pop(name, None)
+            if entry is None:
+                continue
+            known = reasons.get(name)
+            # Where the core knows of no end, a stop string was found in the text
+            reason = "stop" if known is None else extract.reason_name(known)
+            data: dict[str, Any] = {"reason": reason, "detokenize": [begin, end]}
+            data["sequences"] = [extract.returned(state, reason)]
+            if reason == "error":
+                data["error"] = "vllm"
+            entry.finish(self.recorder, end, data)
+
+    def around_abort(self, original: Function) -> Function:
+        """The client went away, or the application thought better of it."""
+
+        def abort_requests(processor: Any, *args: Any, **kwargs: Any) -> Any:
+            states = processor.request_states.copy() if OUTPUT.on and self._entries else {}
+            aborted = original(processor, *args, **kwargs)
+            if OUTPUT.on and self.recorder.enabled:
+                try:
+                    for name in aborted:
+                        self._ended(name, states.get(name), {"reason": "abort"})
+                except Exception as error:
+                    OUTPUT.fail(error)
+            return aborted
+
+        return abort_requests
+
+    def around_error(self, original: Function) -> Function:
+        """The engine core has died: so have all its requests."""
+
+        def propagate_error(processor: Any, error: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, error, *args, **kwargs)
+            if OUTPUT.on and self.recorder.enabled:
+                try:
+                    told = {"reason": "error", "error": type(error).__name__}
+                    for name in list(self._entries):
+                        self._ended(name, processor.request_states.get(name), told)
+                except Exception as failure:
+                    OUTPUT.fail(failure)
+            return result
+
+        return propagate_error
+
+    def _ended(self, name: str, state: Any, data: dict[str, Any]) -> None:
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            rows = [] if state is None else [extract.returned(state, data["reason"])]
+            entry.finish(self.recorder, now(), {**data, "sequences": rows} if rows else dict(data))
