@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from . import bootstrap
+from . import bootstrap, signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class Hook:
         self.on = True
 
     def fail(self, error: BaseException) -> None:
-        """Our part failed: never again here, and told once."""
+        """Our part failed: never again here, and told once. A signal handler's exception goes on its way."""
+        if signals.from_handler(error):
+            raise error
         self.on = False
         try:
             recorder = bootstrap.recorder()

@@ -48,34 +48,36 @@ class Segment:
         import mmap
 
         path = os.path.join(folder, os.urandom(8).hex() + ".seg")
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        new = path + ".new"  # until it has its header: a reader never meets half of one
         try:
-            # Allocated before it is mapped: a sparse map kills the process by SIGBUS when space runs out.
-            _allocate(file)
-            if sys.version_info >= (3, 13):
-                memory = mmap.mmap(file, layout.SEGMENT_BYTES, trackfd=False)
-            else:
-                memory = mmap.mmap(file, layout.SEGMENT_BYTES)
+            file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                # Allocated before it is mapped: a sparse map kills the process by SIGBUS when space runs out.
+                _allocate(file)
+                if sys.version_info >= (3, 13):
+                    memory = mmap.mmap(file, layout.SEGMENT_BYTES, trackfd=False)
+                else:
+                    memory = mmap.mmap(file, layout.SEGMENT_BYTES)
+            finally:
+                os.close(file)
+            fields = (layout.HEADER_BYTES, me.pid, me.parent, number, me.execs, me.key, *clock.pair())
+            layout.SEGMENT_HEADER.pack_into(memory, 0, layout.MAGIC, layout.VERSION, *fields)
+            layout.PROCESS_START.pack_into(memory, layout.SEGMENT_HEADER.size, process_start())
+            os.rename(new, path)
         except BaseException:
-            os.unlink(path)
+            _remove(new)
             raise
-        finally:
-            os.close(file)
-        layout.PROCESS_START.pack_into(memory, layout.SEGMENT_HEADER.size, process_start())
-        fields = (layout.HEADER_BYTES, me.pid, me.parent, number, me.execs, me.key, *clock.pair())
-        # The magic word comes last: a file without it is not yet a segment.
-        layout.SEGMENT_HEADER.pack_into(memory, 0, b"", layout.VERSION, *fields)
-        memory[: len(layout.MAGIC)] = layout.MAGIC
         return cls(path, memory)
 
     def append(self, kind: int, payload: bytes, length: int) -> None:
         """Write a record that fits, its length word last."""
         at = self.used
-        self.used = end = at + length
+        end = at + length
         _head(self.map, at + 4, kind)
         self.map[at + 8 : at + 8 + len(payload)] = payload
         _tail(self.map, end - 8, 0, length ^ layout.ECHO)
         _length(self.map, at, length)
+        self.used = end
 
     def seal(self) -> None:
         """Tell the reader that no more will come, and let go of the memory."""
@@ -87,6 +89,13 @@ class Segment:
         if sys.version_info < (3, 13) and not _is_open(self.path):
             _kept.append(self.map)
         del self.map
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _allocate(file: int) -> None:

@@ -58,8 +58,13 @@ class Spool:
         segment = self.lease(length)
         if segment is None:
             return False
-        segment.append(kind, payload, length)
-        free.append(segment)
+        at = segment.used
+        try:
+            segment.append(kind, payload, length)
+            free.append(segment)
+        except BaseException:  # of a signal handler
+            self.give_up(segment, at)
+            raise
         return True
 
     def lease(self, length: int) -> Segment | None:
@@ -104,10 +109,14 @@ class Spool:
         return segment
 
     def give_up(self, segment: Segment, at: int) -> None:
-        """Take a segment back whose record, begun at `at`, failed half-way."""
+        """Take a segment back whose record, begun at `at`, failed half-way.
+
+        One whose record is complete may have been given back already, and two threads must not share it.
+        """
+        if segment.used != at:
+            return
         rest = min(len(segment.map) - at, ROOM)
         segment.map[at : at + rest] = bytes(rest)
-        segment.used = at
         self.free.append(segment)
 
     def _too_large(self) -> Segment | None:

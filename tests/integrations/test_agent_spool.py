@@ -1,33 +1,18 @@
 """The spool keeps every committed record, and the application notices nothing of what goes wrong."""
 
-import errno
 import os
 import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from phasetrace.assemble.spool import read_segment
 from phasetrace_agent import layout
-from phasetrace_agent import segment as segment_module
 from phasetrace_agent.recorder import Recorder
-from phasetrace_agent.spool import TRY_AGAIN, Spool
+from phasetrace_agent.spool import Spool
 from tests.integrations.agent import Run, read_spool
-
-
-def marks(folder: Path) -> list[int]:
-    return [layout.decode_mark(payload)[0] for kind, payload in read_spool(folder) if kind == layout.MARK]
-
-
-def lost(folder: Path) -> int:
-    """All losses told, by records and by the names of files."""
-    told = [layout.decode_blob(payload)[3] for kind, payload in read_spool(folder) if kind == layout.TROUBLE]
-    names = [layout.parse_lost(path.name)[1] for path in folder.glob("*.lost")]
-    return sum(trouble.get("lost", 0) for trouble in told) + sum(names)
 
 
 def test_eight_threads_lose_and_tear_nothing(tmp_path: Path) -> None:
@@ -67,151 +52,6 @@ def test_full_segments_are_sealed_and_the_last_is_not(tmp_path: Path) -> None:
     assert len(infos) > 2
     assert {path.stat().st_size for path in tmp_path.glob("*.seg")} == {layout.SEGMENT_BYTES}
     assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("*.seg")} == {0o600}
-
-
-def test_beyond_the_cap_records_are_dropped_counted_and_told(tmp_path: Path) -> None:
-    recorder = Recorder(Spool(str(tmp_path), cap_bytes=2 * layout.SEGMENT_BYTES))
-    for request in range(100_000):
-        recorder.mark(request, 1, 1)
-    assert len(list(tmp_path.glob("*.seg"))) == 2
-    recorder.at_exit()
-    kept = marks(tmp_path)
-    assert kept == list(range(len(kept)))
-    assert lost(tmp_path) == 100_000 - len(kept)
-
-
-def test_a_drained_segment_makes_room_and_the_loss_is_told_by_a_record(tmp_path: Path) -> None:
-    recorder = Recorder(Spool(str(tmp_path), cap_bytes=layout.SEGMENT_BYTES))
-    for request in range(40_000):
-        recorder.mark(request, 1, 1)
-    (full,) = tmp_path.glob("*.seg")
-    kept = len(marks(tmp_path))
-    full.unlink()
-    for request in range(40_000, 40_000 + 2 * TRY_AGAIN):
-        recorder.mark(request, 1, 1)
-    assert not list(tmp_path.glob("*.lost"))
-    assert kept + len(marks(tmp_path)) + lost(tmp_path) == 40_000 + 2 * TRY_AGAIN
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A filesystem of 4 MiB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"no right to mount a tmpfs here: {done.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_full_disk(small_disk: Path) -> None:
-    recorder = Recorder(Spool(str(small_disk)))
-    for request in range(200_000):
-        recorder.mark(request, 1, 1)
-    recorder.at_exit()
-    kept = len(marks(small_disk))
-    assert kept > 60_000
-    assert lost(small_disk) == 200_000 - kept
-    assert all("ENOSPC" in path.name for path in small_disk.glob("*.lost"))
-
-
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
-def test_a_disk_that_fills_and_has_room_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
-) -> None:
-    def no_room(*_: int) -> None:
-        raise OSError(error, "no room")
-
-    recorder = Recorder(Spool(str(tmp_path)))
-    with monkeypatch.context() as full:
-        full.setattr(segment_module.os, "posix_fallocate", no_room)
-        for request in range(10):
-            recorder.mark(request, 1, 1)
-        assert not list(tmp_path.glob("*.seg"))
-        (marker,) = tmp_path.glob("*.lost")
-        assert layout.parse_lost(marker.name)[1:] == (10, errno.errorcode[error])
-    for request in range(10, 10 + TRY_AGAIN):
-        recorder.mark(request, 1, 1)
-    assert marks(tmp_path)
-    assert lost(tmp_path) + len(marks(tmp_path)) == 10 + TRY_AGAIN
-
-
-@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EINVAL])
-def test_a_filesystem_that_cannot_allocate_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
-) -> None:
-    def unable(*_: int) -> None:
-        raise OSError(error, "unable")
-
-    monkeypatch.setattr(segment_module.os, "posix_fallocate", unable)
-    recorder = Recorder(Spool(str(tmp_path)))
-    recorder.mark(1, 1, 1)
-    (path,) = tmp_path.glob("*.seg")
-    assert marks(tmp_path) == [1]
-    assert path.stat().st_blocks * 512 >= layout.SEGMENT_BYTES
-
-
-def test_a_file_size_limit(tmp_path: Path) -> None:
-    code = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-from phasetrace_agent import bootstrap
-for request in range(5):
-    bootstrap.recorder().mark(request, 1, 1)
-print("done")
-"""
-    run = Run(tmp_path, Path(sys.executable))
-    done = run("-c", code)
-    assert (done.stdout, done.stderr) == ("done\n", "")
-    assert lost(run.spool) == 5
-
-
-@pytest.mark.parametrize("prepare", ["missing", "file", "gone"])
-def test_a_folder_that_is_not_there(tmp_path: Path, prepare: str) -> None:
-    folder = tmp_path / "spool"
-    if prepare == "file":
-        folder.touch()
-    if prepare == "gone":
-        folder.mkdir()
-    recorder = Recorder(Spool(str(folder)))
-    if prepare == "gone":
-        folder.rmdir()
-    for request in range(1000):
-        recorder.mark(request, 1, 1)
-        recorder.step(1, request, 1, (1,), (2,))
-        recorder.finished(request, 1, {})
-    recorder.at_exit()
-    assert recorder.enabled
-
-
-def test_a_read_only_folder(tmp_path: Path) -> None:
-    place = tmp_path / "disk"
-    place.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", place], capture_output=True, text=True
-    )
-    if done.returncode:
-        pytest.skip(f"no right to mount a tmpfs here: {done.stderr.strip()}")
-    try:
-        spool = Spool(str(place))
-        recorder = Recorder(spool)
-        for request in range(1000):
-            recorder.mark(request, 1, 1)
-        assert (spool.losses.pending, spool.losses.why) == (1000, "EROFS")
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
-def test_a_record_larger_than_a_segment_is_told_and_the_next_is_kept(tmp_path: Path) -> None:
-    recorder = Recorder(Spool(str(tmp_path)))
-    recorder.mark(1, 1, 1)
-    recorder.detail(1, {"huge": "x" * layout.SEGMENT_BYTES})
-    recorder.mark(2, 1, 1)
-    assert marks(tmp_path) == [1, 2]
-    assert lost(tmp_path) == 1
 
 
 def test_what_is_not_well_formed_is_told_once_and_tears_nothing(tmp_path: Path) -> None:
@@ -333,3 +173,57 @@ def test_ids_are_not_given_twice(tmp_path: Path) -> None:
     recorder = Recorder(Spool(str(tmp_path)))
     assert [recorder.next_id() for _ in range(3)] == [1, 2, 3]
     assert not os.listdir(tmp_path)
+
+
+SIGNALS = """
+import functools, random, signal, sys
+from phasetrace_agent import bootstrap, hooking
+recorder = bootstrap.recorder()
+raised = caught = calls = 0
+
+class Timeout(Exception):
+    pass
+
+def handler(number, frame):
+    global raised
+    recorder.mark(2, 1, 1)
+    raised += 1
+    raise Timeout
+
+class Handler:
+    def __call__(self, number, frame):
+        handler(number, frame)
+
+class Engine:
+    def step(self, index):
+        global calls
+        calls += 1
+
+def after(token, result):
+    recorder.step(1, calls, 1, (1, 2), (2, 3))
+    recorder.mark(1, 1, 1)
+
+hook = hooking.Hook("engine")
+hooking.wrap(Engine, "step", hooking.around(hook, None, after))
+kinds = {"function": handler, "partial": functools.partial(handler), "object": Handler()}
+signal.signal(signal.SIGALRM, kinds[sys.argv[1]])
+engine = Engine()
+for _ in range(150):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 5e-4))
+        for index in range(10**5):
+            engine.step(index)
+    except Timeout:
+        caught += 1
+print(raised, caught, hook.on)
+"""
+
+
+@pytest.mark.parametrize("how", ["function", "partial", "object"])
+def test_an_exception_of_the_applications_signal_handler_reaches_it(recorded: Run, how: str) -> None:
+    done = recorded("-c", SIGNALS, how)
+    assert done.stderr == ""
+    assert done.stdout == "150 150 True\n"
+    assert all(info.torn == 0 for info, _ in recorded.segments())
+    assert sum(p[0] == 2 for _, records in recorded.segments() for k, p in records if k == layout.MARK) == 150
+    assert not recorded.blobs(layout.TROUBLE)

@@ -1,0 +1,35 @@
+"""Tells the application's own exceptions apart: its signal handlers run anywhere, also within our code."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+
+def from_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the application raised this, such as a timeout by `signal.alarm`."""
+    try:
+        handlers = _handlers()
+        frame = error.__traceback__
+        while frame is not None:
+            if frame.tb_frame.f_code in handlers:
+                return True
+            frame = frame.tb_next
+    except Exception:
+        pass
+    return False
+
+
+def _handlers() -> set[CodeType]:
+    import signal
+
+    found = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        method = vars(type(handler)).get("__call__")
+        for function in (handler, getattr(handler, "func", None), method):
+            code = getattr(getattr(function, "__func__", function), "__code__", None)
+            if code is not None:
+                found.add(code)
+    return found
