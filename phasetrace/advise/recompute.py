@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.step_table import UNKNOWN, Rows
 from phasetrace.analyze.tokens import decode_steps
 from phasetrace.model import RequestBreakdown
 
 RECOMPUTED = 4.0  # positions a step and sequence: speculation's verification aside, decode computes one
+ENOUGH = 64  # steps: a request without a cache shows it from its first step on
 OTHERS_SHARE = (
     "assisted",
     "prompt_lookup",
@@ -28,7 +27,7 @@ def decode_rows_of(evidence: Evidence, request: RequestBreakdown) -> Rows | None
 
 
 def recomputes(evidence: Evidence, request: RequestBreakdown) -> bool:
-    """A median decode step computes several positions for each sequence."""
+    """A decode step computes several positions for each sequence."""
     if request.request.mode in OTHERS_SHARE:
         return False
     if request.request.settings.get("use_cache") is True:
@@ -36,10 +35,10 @@ def recomputes(evidence: Evidence, request: RequestBreakdown) -> bool:
     rows = decode_rows_of(evidence, request)
     if rows is None:
         return False
-    computed = evidence.table.computed_tokens[rows.begin : rows.end]
-    known = computed[computed != UNKNOWN]
-    if len(known) == 0:
+    seen = slice(rows.begin, min(rows.end, rows.begin + ENOUGH))
+    computed, running = evidence.table.computed_tokens[seen], evidence.table.running[seen]
+    if (computed == UNKNOWN).any():
         return request.request.settings.get("use_cache") is False
-    running = evidence.table.running[rows.begin : rows.end]
-    sequences = np.where(running > 0, running, max(1, len(request.request.sequences)))[computed != UNKNOWN]
-    return float(np.median(known / sequences)) >= RECOMPUTED
+    known = bool((running > 0).all())
+    sequences = int(running.sum()) if known else len(computed) * max(1, len(request.request.sequences))
+    return int(computed.sum()) >= RECOMPUTED * sequences

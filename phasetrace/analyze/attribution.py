@@ -6,17 +6,19 @@ cover wholly keeps the rest in `other`; a phase without steps stays whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from phasetrace.analyze.step_table import GC_COLUMN, PART_ORDER, Rows, StepTable
+from phasetrace.analyze.step_table import GC_COLUMN, OTHER_COLUMN, PART_ORDER, Rows, StepTable
 from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Request
 
 HOW = "(`phasetrace run` does)"
 IN_PROCESS = ("transformers",)  # what comes before a call is the application's own time
 STEPPED = (Phase.PREFILL, Phase.DECODE, Phase.DELIVERY)  # phases that a request's own steps reach into
+NOTHING = (0,) * len(PART_ORDER)
+PLACE = {phase: place for place, phase in enumerate(Phase)}
 EVICTABLE = (Phase.PREFILL, Phase.DECODE)
 
 
@@ -27,6 +29,15 @@ class Stretch:
     phase: Phase
     begin_ns: int
     end_ns: int
+
+
+@dataclass(slots=True)
+class Share:
+    """What is known of one phase of a request while it is added up. Columns are those of the step table."""
+
+    ns: int = 0
+    columns: list[int] = field(default_factory=lambda: list(NOTHING))
+    named: tuple[PartTime, ...] = ()  # parts that no step holds
 
 
 class PauseClock:
@@ -54,33 +65,25 @@ NO_PAUSES = PauseClock(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def phases(request: Request, table: StepTable, pauses: PauseClock = NO_PAUSES) -> tuple[PhaseTime, ...]:
     """The phases in time order; they sum to finished - arrival, the parts of a phase to the phase."""
     rows = table.rows(request)
-    total: dict[Phase, int] = {}
-    split: dict[Phase, dict[Part, int]] = {}
-    paused: dict[Phase, int] = {}
+    found: dict[Phase, Share] = {}
     for stretch in _stretches(request):
+        share = found.get(stretch.phase)
+        if share is None:
+            share = found[stretch.phase] = Share()
         length = stretch.end_ns - stretch.begin_ns
-        total[stretch.phase] = total.get(stretch.phase, 0) + length
-        covered = 0
-        in_steps = 0
+        inside: Sequence[int] = NOTHING
         if rows is not None and stretch.phase in STEPPED:
-            found = _within(table, rows, stretch)
-            covered = int(found.sum())
-            in_steps = int(found[GC_COLUMN])
-            _add(split.setdefault(stretch.phase, {}), found)
+            inside = _within(table, rows, stretch)
+            share.columns = [x + y for x, y in zip(share.columns, inside, strict=True)]
         elif stretch.phase is Phase.QUEUE:
-            split[Phase.QUEUE] = _waiting(request, table, stretch)
-            covered = sum(split[Phase.QUEUE].values())
-        outside = min(length - covered, pauses.between(stretch.begin_ns, stretch.end_ns) - in_steps)
-        paused[stretch.phase] = paused.get(stretch.phase, 0) + max(0, outside)
-    total.setdefault(Phase.UNATTRIBUTED, 0)
+            share.named = _waiting(request, table, rows, stretch)
+        stopped = pauses.between(stretch.begin_ns, stretch.end_ns) - inside[GC_COLUMN]
+        share.ns += length
+        share.columns[GC_COLUMN] += max(0, min(length - sum(inside) - _sum(share.named), stopped))
+    found.setdefault(Phase.UNATTRIBUTED, Share())
     return tuple(
-        PhaseTime(
-            phase,
-            total[phase],
-            _parts(request, phase, total[phase], split.get(phase, {}), paused.get(phase, 0)),
-        )
-        for phase in Phase
-        if phase in total
+        PhaseTime(phase, share.ns, _parts(request, phase, share))
+        for phase, share in sorted(found.items(), key=lambda item: PLACE[item[0]])
     )
 
 
@@ -104,8 +107,10 @@ def _stretches(request: Request) -> Iterator[Stretch]:
     """Phases between the marks that are known; evicted time is cut out of the phase it interrupts."""
     evicted = sorted(request.preemptions, key=lambda interval: interval.begin_ns)
     for stretch in _between_marks(request):
-        pieces = _without(stretch, evicted) if stretch.phase in EVICTABLE else (stretch,)
-        yield from (piece for piece in pieces if piece.end_ns > piece.begin_ns)
+        if evicted and stretch.phase in EVICTABLE:
+            yield from (piece for piece in _without(stretch, evicted) if piece.end_ns > piece.begin_ns)
+        elif stretch.end_ns > stretch.begin_ns:
+            yield stretch
 
 
 def _between_marks(request: Request) -> Iterator[Stretch]:
@@ -146,14 +151,14 @@ def _without(stretch: Stretch, evicted: list[Interval]) -> Iterator[Stretch]:
     yield Stretch(stretch.phase, now, stretch.end_ns)
 
 
-def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Ints:
+def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Sequence[int]:
     """Time of each part in the stretch; a step that a boundary cuts gives only what lies inside."""
-    ends = table.end_ns[rows.begin : rows.end]
-    begins = table.begin_ns[rows.begin : rows.end]
-    first = rows.begin + int(ends.searchsorted(stretch.begin_ns, side="right"))
-    last = rows.begin + int(begins.searchsorted(stretch.end_ns))
+    first = rows.begin + int(table.end_ns[rows.begin : rows.end].searchsorted(stretch.begin_ns, side="right"))
+    if first == rows.end:
+        return NOTHING
+    last = rows.begin + int(table.begin_ns[rows.begin : rows.end].searchsorted(stretch.end_ns))
     if last <= first:
-        return np.zeros(len(PART_ORDER), np.int64)
+        return NOTHING
     found: Ints = table.sums[last] - table.sums[first]
     early = stretch.begin_ns - int(table.begin_ns[first])
     late = int(table.end_ns[last - 1]) - stretch.end_ns
@@ -161,25 +166,21 @@ def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Ints:
         found -= _front(table.parts[first], early)
     if late > 0:
         found -= _front(table.parts[last - 1][::-1], late)[::-1]
-    return found
+    counted: list[int] = found.tolist()
+    return counted
 
 
-def _add(total: dict[Part, int], found: Ints) -> None:
-    for part, value in zip(PART_ORDER, found.tolist(), strict=True):
-        total[part] = total.get(part, 0) + value
-
-
-def _waiting(request: Request, table: StepTable, stretch: Stretch) -> dict[Part, int]:
+def _waiting(request: Request, table: StepTable, rows: Rows | None, stretch: Stretch) -> tuple[PartTime, ...]:
     """A wait is first for the end of the step that was running, then for the scheduler."""
     stream = table.streams.get((request.process, request.stream or 0))
-    if stream is None or stream == table.rows(request):
-        return {}
-    ends = table.end_ns[stream.begin : stream.end]
-    at = int(ends.searchsorted(stretch.begin_ns, side="right"))
-    if at == len(ends) or int(table.begin_ns[stream.begin + at]) > stretch.begin_ns:
-        return {}
-    busy = min(stretch.end_ns, int(ends[at])) - stretch.begin_ns
-    return {Part.ENGINE_BUSY: busy, Part.SCHEDULER: stretch.end_ns - stretch.begin_ns - busy}
+    if stream is None or stream == rows:
+        return ()
+    at = stream.begin + int(table.end_ns[stream.begin : stream.end].searchsorted(stretch.begin_ns, "right"))
+    if at == stream.end or int(table.begin_ns[at]) > stretch.begin_ns:
+        return ()
+    end = max(stretch.begin_ns, min(stretch.end_ns, int(table.end_ns[at])))
+    parts = ((Part.ENGINE_BUSY, end - stretch.begin_ns), (Part.SCHEDULER, stretch.end_ns - end))
+    return tuple(PartTime(part, ns) for part, ns in parts if ns)
 
 
 def _front(parts: Ints, length: int) -> Ints:
@@ -189,23 +190,26 @@ def _front(parts: Ints, length: int) -> Ints:
     return found
 
 
-def _parts(
-    request: Request, phase: Phase, ns: int, split: dict[Part, int], paused: int
-) -> tuple[PartTime, ...]:
-    found = {part: value for part, value in split.items() if value}
-    rest_is = Part.OTHER
+def _sum(times: Iterable[PartTime]) -> int:
+    return sum(time.ns for time in times)
+
+
+def _parts(request: Request, phase: Phase, share: Share) -> tuple[PartTime, ...]:
+    """The parts of a phase; what is in none is `other`, or before a call the application's."""
+    named = list(share.named)
+    columns = share.columns
+    rest = share.ns - sum(columns) - _sum(named)
     if phase is Phase.FRONTEND and (request.tokenize_ns is not None or request.engine in IN_PROCESS):
-        rest_is = Part.APPLICATION if request.engine in IN_PROCESS else Part.OTHER
-        if request.tokenize_ns:
-            found[Part.TOKENIZE] = min(request.tokenize_ns, ns)
+        tokenize = min(request.tokenize_ns or 0, rest)
+        application = rest - tokenize if request.engine in IN_PROCESS else 0
+        named += [PartTime(Part.TOKENIZE, tokenize), PartTime(Part.APPLICATION, application)]
+        rest -= tokenize + application
     elif phase is Phase.DELIVERY and request.detokenize_ns is not None:
-        found[Part.DETOKENIZE] = min(request.detokenize_ns, ns - sum(found.values()))
-    elif not found:
+        detokenize = min(request.detokenize_ns, rest)
+        named.append(PartTime(Part.DETOKENIZE, detokenize))
+        rest -= detokenize
+    elif not named and rest + columns[GC_COLUMN] == share.ns:
         return ()
-    rest = ns - sum(found.values())
-    gc = min(paused, rest)
-    if gc:
-        found[Part.GC] = found.get(Part.GC, 0) + gc
-    if rest - gc:
-        found[rest_is] = found.get(rest_is, 0) + rest - gc
-    return tuple(PartTime(part, value) for part, value in found.items())
+    columns[OTHER_COLUMN] += rest
+    stepped = [PartTime(part, ns) for part, ns in zip(PART_ORDER, columns, strict=True) if ns]
+    return tuple([time for time in named if time.ns] + stepped)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+
 from phasetrace.analyze.step_table import StepTable
-from phasetrace.model import Defect, Recording, Request, RequestStatus
+from phasetrace.model import Defect, Ints, Recording, Request, RequestStatus
 
 MARKS = ("arrival_ns", "received_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "finished_ns")
 FASTEST_TOKEN_NS = (
@@ -15,14 +18,52 @@ FASTEST_TOKEN_NS = (
 MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
 
 
+class BrokenSteps:
+    """Steps that contradict themselves, counted up over the table: two look-ups count a request's."""
+
+    def __init__(self, table: StepTable) -> None:
+        lengths = table.end_ns - table.begin_ns
+        backwards = lengths < 0
+        # The first step of a stream may lie before the last of another: those are no pair. A request's first
+        # row is not compared with the row before it, so what counts here is only what lies inside its own
+        # rows.
+        overlaps = np.zeros(len(lengths), np.bool_)
+        overlaps[1:] = table.begin_ns[1:] < table.end_ns[:-1]
+        twice = np.zeros(len(lengths), np.bool_)
+        twice[1:] = table.index[1:] == table.index[:-1]
+        self._table = table
+        self._alone = _counted_up(backwards)
+        self._parts = _counted_up(table.parts.sum(axis=1) != lengths)
+        self._overlaps = _counted_up(overlaps)
+        self._twice = _counted_up(twice)
+
+    def within(self, request: Request) -> Iterator[str]:
+        """What is wrong with the steps of a request."""
+        rows = self._table.rows(request)
+        if rows is None:
+            return
+        begin, second, end = rows.begin, rows.begin + 1, rows.end
+        if self._alone[end] > self._alone[begin] or self._overlaps[end] > self._overlaps[second]:
+            yield "does not close: its steps overlap or run backwards"
+        elif self._parts[end] > self._parts[begin]:
+            yield "does not close: the parts of its steps do not add up to the steps"
+        if self._twice[end] > self._twice[second]:
+            yield "has a step twice"
+
+
+def _counted_up(flags: npt.NDArray[np.bool_]) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(flags)])
+
+
 def refused(recording: Recording, table: StepTable) -> tuple[frozenset[int], tuple[Defect, ...]]:
     """Positions of the requests that contradict themselves, and the contradictions in words."""
+    broken = BrokenSteps(table)
     bad: set[int] = set()
     sentences: list[str] = []
     copies = Counter(request.id for request in recording.requests)
     seen: set[str] = set()
     for position, request in enumerate(recording.requests):
-        faults = list(_faults(request, table))
+        faults = list(_faults(request, broken))
         if copies[request.id] > 1:
             if request.id in seen:
                 faults.append(f"is in the trace {copies[request.id]} times; counted once")
@@ -47,7 +88,7 @@ def beside(recording: Recording, table: StepTable) -> tuple[Defect, ...]:
     return tuple(found)
 
 
-def _faults(request: Request, table: StepTable) -> Iterator[str]:
+def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
     known = [(mark, getattr(request, mark)) for mark in MARKS if getattr(request, mark) is not None]
     for (earlier, before), (later, after) in zip(known, known[1:], strict=False):
         if after < before:
@@ -63,7 +104,7 @@ def _faults(request: Request, table: StepTable) -> Iterator[str]:
     if request.finished_ns == request.arrival_ns:
         yield "took no time at all: impossible"
     yield from _impossible_counts(request)
-    yield from _open_phases(request, table)
+    yield from broken.within(request)
 
 
 def _impossible_counts(request: Request) -> Iterator[str]:
@@ -80,20 +121,6 @@ def _impossible_counts(request: Request) -> Iterator[str]:
     prompt = request.prompt_tokens
     if request.cached_tokens is not None and prompt is not None and request.cached_tokens > prompt:
         yield f"has {request.cached_tokens:,} cached tokens in a prompt of {prompt:,}: impossible"
-
-
-def _open_phases(request: Request, table: StepTable) -> Iterator[str]:
-    rows = table.rows(request)
-    if rows is None:
-        return
-    begins, ends = table.begin_ns[rows.begin : rows.end], table.end_ns[rows.begin : rows.end]
-    if (ends < begins).any() or (begins[1:] < ends[:-1]).any():
-        yield "does not close: its steps overlap or run backwards"
-    elif (table.parts[rows.begin : rows.end].sum(axis=1) != ends - begins).any():
-        yield "does not close: the parts of its steps do not add up to the steps"
-    index = table.index[rows.begin : rows.end]
-    if (index[1:] == index[:-1]).any():
-        yield "has a step twice"
 
 
 def _missing_steps(request: Request, table: StepTable) -> int:
