@@ -108,7 +108,7 @@ def answer(d: Diagnosis, ink: Ink) -> list[str]:
     lines += ink.wrap(f"{where}confidence {f.confidence}", indent=" " * 8, first="  why   ")
     for sentence in context.further_evidence(d, f):
         lines += ink.wrap(sentence, indent=" " * 10, first=" " * 8 + "- ")
-    return lines
+    return [*lines, f"  more  phasetrace explain {ink.say(f.cause)}"]
 
 
 def others(d: Diagnosis, ink: Ink) -> list[str]:
