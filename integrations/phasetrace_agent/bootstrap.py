@@ -54,16 +54,23 @@ def _watch_children(event: str, args: "tuple[object, ...]") -> None:
 def recorder() -> "Recorder | None":
     """The recorder of this process, made at first use; None where there is none."""
     if "recorder" not in _made and _folder:
-        from .recorder import Recorder
-        from .spool import Spool
-
-        made = Recorder(Spool(_folder, _execs))  # opens nothing yet, so that the loser of a race is no loss
-        if _made.setdefault("recorder", made) is made:
-            import atexit
-
-            os.register_at_fork(after_in_child=made.forked)
-            atexit.register(made.at_exit)
+        try:
+            _make_recorder()
+        except Exception:  # the run directory is gone, or not for this user to read
+            return None
     return _made.get("recorder")
+
+
+def _make_recorder() -> None:
+    import atexit
+
+    from .recorder import Recorder
+    from .spool import Spool
+
+    made = Recorder(Spool(_folder, _execs))  # opens nothing yet, so that the loser of a race is no loss
+    if _made.setdefault("recorder", made) is made:
+        os.register_at_fork(after_in_child=made.forked)
+        atexit.register(made.at_exit)
 
 
 def stop() -> None:

@@ -249,6 +249,18 @@ def test_an_integration_that_fails_is_told_and_the_engine_works(engine_app: Run,
     assert trouble["where"] == "integration"
 
 
+def test_an_engine_that_is_imported_after_the_run_has_been_cleaned_away(engine_app: Run) -> None:
+    code = f"""
+import shutil
+shutil.rmtree({str(engine_app.run)!r})
+shutil.rmtree({str(engine_app.spool)!r})
+import engine.core, subprocess
+subprocess.check_call([sys.executable, "-I", "-c", "pass"])
+print(engine.core.READY, bootstrap.recorder())
+"""
+    assert output(engine_app, code) == "True None"
+
+
 def test_the_instrumentor_starts_and_stops(engine_app: Run) -> None:
     code = f"""
 import os

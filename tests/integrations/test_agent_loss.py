@@ -1,6 +1,7 @@
 """Where records cannot be written the application notices nothing, and the loss is counted and told."""
 
 import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,6 +110,24 @@ def test_a_filesystem_that_cannot_allocate_is_written_to(
     (path,) = tmp_path.glob("*.seg")
     assert marks(tmp_path) == [1]
     assert path.stat().st_blocks * 512 >= layout.SEGMENT_BYTES
+
+
+def test_a_process_that_gives_up_its_privileges(tmp_path: Path) -> None:
+    if os.getuid():
+        pytest.skip("only root can give up privileges")
+    code = """
+import os
+from phasetrace_agent import bootstrap
+recorder = bootstrap.recorder()
+os.setuid(65534)
+for request in range(5):
+    recorder.mark(request, 1, 1)
+    recorder.finished(request, 1, {})
+print("done")
+"""
+    run = Run(tmp_path, Path(sys.executable))
+    done = run("-c", code)
+    assert (done.stdout, done.stderr) == ("done\n", "")
 
 
 def test_a_file_size_limit(tmp_path: Path) -> None:
