@@ -79,29 +79,43 @@ def wait_for_drain(background: Background, process: child.Child) -> None:
 def conclude(
     command: Sequence[str], options: RunOptions, folder: Folder, background: Background, exit_code: int
 ) -> RunResult:
-    """Say what came of it, and clean up unless something is left to recover."""
+    """Say what came of it, and clean up unless something is left to recover. The exit code stays."""
+    left = None if is_whole(background) else folder.base
+    try:
+        tell(command, options, folder, background)
+        if left:
+            say(f"the rest is in {left}; for a whole trace: phasetrace recover {left}")
+    except (KeyboardInterrupt, BrokenPipeError):  # who does not want the summary need not wait for it
+        pass
+    except Exception:
+        traceback.print_exc()
+        say(f"the summary failed; the trace is in {options.output}")
+    if not left:
+        folder.remove()
+    return RunResult(exit_code, options.output, left)
+
+
+def is_whole(background: Background) -> bool:
+    """Whether the trace has everything."""
+    if background.is_alive() or background.error or background.still_running:
+        return False
+    return not background.written.failure
+
+
+def tell(command: Sequence[str], options: RunOptions, folder: Folder, background: Background) -> None:
+    """The summary, and what the user has to know even without one."""
     from phasetrace.supervise import summary
 
-    whole = not (background.is_alive() or background.error or background.still_running)
-    whole = whole and not background.written.failure
-    try:
-        if background.is_alive():
-            say("stopped before the trace was whole", options.quiet)
-        elif background.error:
-            traceback.print_exception(background.error)
-            say("the recording failed; the command was not affected")
-        else:
-            for line in summary.troubles(background.written, background.still_running):
-                say(line)
-            if not options.quiet:
-                sys.stderr.write(summary.of_run(command, options.output, folder, background.written))
-    except KeyboardInterrupt:  # the trace is there; who does not want the summary need not wait for it
-        pass
-    if whole:
-        folder.remove()
-        return RunResult(exit_code, options.output)
-    say(f"the rest is in {folder.base}; for a whole trace: phasetrace recover {folder.base}")
-    return RunResult(exit_code, options.output, folder.base)
+    if background.is_alive():
+        say("stopped before the trace was whole", options.quiet)
+    elif background.error:
+        traceback.print_exception(background.error)
+        say("the recording failed; the command was not affected")
+    else:
+        for line in summary.troubles(background.written, background.still_running):
+            say(line)
+        if not options.quiet:
+            sys.stderr.write(summary.of_run(command, options.output, folder, background.written))
 
 
 def say(line: str, quiet: bool = False) -> None:
