@@ -17,8 +17,8 @@ from phasetrace_agent.recorder import Recorder
 
 from . import parent, prefix
 from .batches import Known, Loop, Scheduled, batch_of, created, ending, given_by, prompt_of
-from .hooks import Function
-from .request import model_key, salt
+from .known import model_key, salt
+from .wrappers import Function
 
 MODULE = "transformers.generation.continuous_batching"
 ADD = Hook("transformers.continuous.add")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ class DeviceClock:
         self._free: list[tuple[Any, Any]] = []
         self._made = 0
         self._pending: deque[tuple[int, int, tuple[Any, Any]]] = deque()
+        self._polling = threading.Lock()
 
     def begin(self) -> tuple[Any, Any] | None:
         """A forward is about to be queued. None where all pairs are in use."""
@@ -46,13 +48,22 @@ class DeviceClock:
 
     def poll(self, limit: int = POLLS) -> None:
         """Tell the times of the pairs that the device has passed."""
-        for _ in range(min(limit, len(self._pending))):
-            stream, index, pair = self._pending[0]
-            if not pair[1].query():
-                return
-            self._pending.popleft()
-            self._done(stream, index, int(pair[0].elapsed_time(pair[1]) * 1e6))
-            self._free.append(pair)
+        if not self._polling.acquire(blocking=False):
+            return  # another thread is at it
+        try:
+            for _ in range(min(limit, len(self._pending))):
+                stream, index, pair = self._pending[0]
+                if not pair[1].query():
+                    return
+                self._pending.popleft()
+                self._done(stream, index, int(pair[0].elapsed_time(pair[1]) * 1e6))
+                self._free.append(pair)
+        finally:
+            self._polling.release()
+
+    def give_back(self, pair: tuple[Any, Any]) -> None:
+        """That forward failed."""
+        self._free.append(pair)
 
 
 class HostCopies:
@@ -65,28 +76,34 @@ class HostCopies:
         self._size = int(pinned.shape[0])
         self._new_event = new_event
         self._used = 0
+        self._lock = threading.Lock()
         self._pending: deque[tuple[Any, Any, Callable[[list[list[int]]], None]]] = deque()
 
     def read(self, tensor: Any, tell: Callable[[list[list[int]]], None]) -> bool:
         """Have a two-dimensional tensor's content told later; False where it does not fit."""
         rows, width = (int(n) for n in tensor.shape)
-        if rows * width > self._size - self._used:
-            return False
-        buffer = self._pinned[self._used : self._used + rows * width].view(rows, width)
-        buffer.copy_(tensor, non_blocking=True)
-        event = self._new_event()
-        event.record()
-        self._used += rows * width
-        self._pending.append((event, buffer, tell))
+        with self._lock:
+            if rows * width > self._size - self._used:
+                return False
+            buffer = self._pinned[self._used : self._used + rows * width].view(rows, width)
+            self._used += rows * width
+            buffer.copy_(tensor, non_blocking=True)
+            event = self._new_event()
+            event.record()
+            self._pending.append((event, buffer, tell))
         return True
 
     def poll(self) -> None:
         """Tell what has arrived. The buffer is free again once all of it has."""
-        while self._pending and self._pending[0][0].query():
-            _, buffer, tell = self._pending.popleft()
-            tell(buffer.tolist())
-        if not self._pending:
-            self._used = 0
+        arrived = []
+        with self._lock:
+            while self._pending and self._pending[0][0].query():
+                _, buffer, tell = self._pending.popleft()
+                arrived.append((tell, buffer.tolist()))
+            if not self._pending:
+                self._used = 0
+        for tell, rows in arrived:
+            tell(rows)
 
 
 class Device:

@@ -68,7 +68,7 @@ class Call:
         """The prompt's token ids, where it was given as such."""
         given = self["inputs"] if self["inputs"] is not None else self["input_ids"]
         # An audio or image model's main input is two-dimensional too, but is no list of whole numbers
-        whole = given is not None and len(given.shape) == 2 and not given.is_floating_point()
+        whole = len(shape(given)) == 2 and not given.is_floating_point()
         return given if whole else None
 
     @property
@@ -87,16 +87,16 @@ class Call:
     def _rows(self) -> int | None:
         """Prompts in the batch."""
         for value in (self.ids, self["inputs_embeds"], self.mask, self["inputs"]):
-            if value is not None:
-                return int(value.shape[0])
+            if shape(value):
+                return int(shape(value)[0])
         return None
 
     def _width(self) -> int | None:
         """Positions of the prompt, padding included; a mask may reach back over what a cache holds."""
         if not self.encoder_decoder:
             for value in (self["inputs_embeds"], self.mask):
-                if value is not None:
-                    return int(value.shape[1])
+                if len(shape(value)) >= 2:
+                    return int(shape(value)[1])
         return int(self.ids.shape[1]) if self.ids is not None else None
 
 
@@ -147,6 +147,19 @@ def settings(call: Call) -> dict[str, bool | int | float | str]:
     return found
 
 
+def shape(value: Any) -> tuple[int, ...]:
+    """A tensor's shape; empty for what is none."""
+    return tuple(getattr(value, "shape", ()))
+
+
+def elements(tensor: Any) -> int:
+    """How much there would be to read."""
+    count = 1
+    for size in shape(tensor):
+        count *= int(size)
+    return count
+
+
 def on_host(tensor: Any) -> bool:
     """Whether reading a tensor waits for no device."""
     return getattr(getattr(tensor, "device", None), "type", None) == "cpu"
@@ -154,7 +167,7 @@ def on_host(tensor: Any) -> bool:
 
 def rows(tensor: Any) -> Rows | None:
     """A two-dimensional tensor's content, if the host has it."""
-    if tensor is None or len(tensor.shape) != 2 or not on_host(tensor):
+    if len(shape(tensor)) != 2 or not on_host(tensor):
         return None
     return tensor.tolist()  # type: ignore[no-any-return]
 

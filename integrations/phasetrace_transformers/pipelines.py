@@ -8,7 +8,7 @@ from typing import Any
 from phasetrace_agent import clock
 from phasetrace_agent.hooking import Hook, wrap
 
-from .hooks import Function, thread
+from .wrappers import Function, thread
 
 MODULES = tuple(
     "transformers.pipelines." + name
@@ -16,6 +16,7 @@ MODULES = tuple(
 )
 TOKENIZE = Hook("transformers.tokenize")
 DETOKENIZE = Hook("transformers.detokenize")
+A_BATCH_APART = 100_000_000  # inputs tokenised further apart than this are of different batches
 now = clock.now
 
 
@@ -26,6 +27,7 @@ def hook_pipelines() -> None:
         for found in list(vars(module).values()) if module is not None else ():
             if isinstance(found, type) and found.__module__ == name:
                 wrap(found, "preprocess", around_preprocess)
+                wrap(found, "_forward", around_forward)
                 wrap(found, "postprocess", around_postprocess)
 
 
@@ -38,14 +40,29 @@ def around_preprocess(original: Function) -> Function:
         begin = now()
         inputs = original(self, *args, **kwargs)
         try:
-            first = begin if thread.tokenize is None else thread.tokenize[0]
-            thread.tokenize = [first, now()]
+            before = thread.tokenize
+            same_batch = before is not None and begin - before[1] < A_BATCH_APART
+            thread.tokenize = [before[0] if before is not None and same_batch else begin, now()]
             thread.chat = bool(args) and type(args[0]).__name__.endswith("Chat")
         except Exception as error:
             TOKENIZE.fail(error)
         return inputs
 
     return preprocess
+
+
+def around_forward(original: Function) -> Function:
+    """What the pipeline generates belongs to what it tokenised."""
+
+    def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        thread.in_pipeline = True
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            thread.in_pipeline = False
+            thread.tokenize = None
+
+    return _forward
 
 
 def around_postprocess(original: Function) -> Function:

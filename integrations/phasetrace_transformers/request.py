@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasetrace_agent import clock, layout
+from phasetrace_agent import clock
+from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
-from . import device, extract, facts, parent, prefix
+from . import device, extract, parent, prefix
+from .known import attempt, device_of, model_key, salt
 from .timeline import Timeline
 
 COUNTED_AT_ARRIVAL = 1 << 16  # ids and masks up to this size are read before the call, larger ones after it
 HASHED_SEQUENCES = 256
 
-_models: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-_devices: dict[int, str | None] = {}  # by model
+# Each of these may fail on what nobody thought of, and the rest goes on
+PROMPTS = Hook("transformers.prompts")
+SETTINGS = Hook("transformers.settings")
+PARENT = Hook("transformers.parent")
+ENDINGS = Hook("transformers.endings")
+PREFIX = Hook("transformers.prefix")
+DEVICE = Hook("transformers.device")
+
 _last_ends = parent.LastEnds()
-_first_sight = threading.Lock()  # of a model
-_threads = 0
 
 
 class Request:
@@ -42,7 +44,7 @@ class Request:
         self.pending_events: Any = None
         key = model_key(recorder, model)
         self.call = call = extract.Call(model, args, kwargs)
-        self.device = device.of(_devices.get(key), recorder.device)
+        self.device: device.Device | None = attempt(DEVICE, device.of, device_of(key), recorder.device)
         self.prompts: list[dict[str, int]] | None = None
         self.ids: extract.Rows | None = None
         self.mask: extract.Rows | None = None
@@ -54,25 +56,21 @@ class Request:
             "operation": "chat" if before.chat else "text_completion",
             "mode": chosen,
             "model": key,
-            "settings": extract.settings(call),
+            "settings": attempt(SETTINGS, extract.settings, call),
             "cached": extract.cached_tokens(call),
+            "tokenize": before.tokenize if before.in_pipeline else None,
         }
-        if _elements(call.ids) + _elements(call.mask) <= COUNTED_AT_ARRIVAL:
-            self._count_prompts()
+        if extract.elements(call.ids) + extract.elements(call.mask) <= COUNTED_AT_ARRIVAL:
+            attempt(PROMPTS, self._count_prompts)
             if self.prompts is not None:
                 data["sequences"] = [prompt for prompt in self.prompts for _ in range(call.sequences_each)]
-        if before.tokenize is not None:
-            data["tokenize"] = before.tokenize
-        self.parent = parent.active_span()
-        begin = clock.now()
+        self.parent: dict[str, Any] | None = attempt(PARENT, parent.active_span)
         if self.parent is not None:
             data["parent"] = self.parent
-            since = _last_ends.frontend_begin(self.parent, begin, clock.wall())
-            if since is not None:
-                data["frontend_begin"] = since
+            data["frontend_begin"] = _last_ends.frontend_begin(self.parent, clock.now(), clock.wall())
         if self.device is not None:
-            self._read_later()
-            begin = clock.now()
+            attempt(DEVICE, self._read_later)
+        begin = clock.now()
         self.timeline = Timeline(begin, self._step, beams=chosen.startswith("beam"))
         recorder.arrived(self.id, begin, {k: v for k, v in data.items() if v is not None})
 
@@ -93,17 +91,17 @@ class Request:
             () if tokens == 1 else ((own, tokens),),
         )  # fmt: skip
         if self.device is not None:
-            self.device.clock.poll()
+            attempt(DEVICE, self.device.clock.poll)
 
     def forward_begins(self) -> None:
         """Time the forward on its device too."""
         if self.device is not None:
-            self.pending_events = self.device.clock.begin()
+            self.pending_events = attempt(DEVICE, self.device.clock.begin)
 
     def forward_ended(self) -> None:
         """The forward has been queued; what it takes on the device is told when it is known."""
         if self.pending_events is not None and self.device is not None:
-            self.device.clock.end(self.id, self.timeline.index, self.pending_events)
+            attempt(DEVICE, self.device.clock.end, self.id, self.timeline.index, self.pending_events)
             self.pending_events = None
 
     def finished(self, time: int, result: Any, error: BaseException | None) -> None:
@@ -118,23 +116,22 @@ class Request:
         if error is not None:
             data.update(reason="error", error=type(error).__name__)
         if self.prompts is None:
-            self._count_prompts()
+            attempt(PROMPTS, self._count_prompts)
         if error is None:
-            ids = extract.returned_ids(result)
-            if ids is not None and self.device is not None and not extract.on_host(ids):
-                self.device.copies.read(ids, self._tell_endings)
-            data.update(self._endings(extract.rows(ids)))
+            data.update(attempt(ENDINGS, self._read_endings, extract.returned_ids(result)) or {})
         self.recorder.finished(self.id, time, data)
         if self.parent is not None:
             _last_ends.note(self.parent, time)
-        self._hash_prompts()
+        attempt(PREFIX, self._hash_prompts)
         if self.device is not None:
-            self.device.poll()
+            attempt(DEVICE, self.device.poll)
 
     def let_go(self) -> None:
         """Keep nothing of the application's alive."""
         self.call.forget()
         self.timeline.write = _no_step
+        if self.pending_events is not None and self.device is not None:
+            self.device.clock.give_back(self.pending_events)
 
     def _count_prompts(self) -> None:
         call = self.call
@@ -165,6 +162,12 @@ class Request:
     def _tell_endings(self, ids: extract.Rows) -> None:
         self.recorder.detail(self.id, self._endings(ids))
 
+    def _read_endings(self, ids: Any) -> dict[str, Any]:
+        """Sequences and finish reason, as far as they are known now; the rest is told when it comes."""
+        if ids is not None and self.device is not None and not extract.on_host(ids):
+            attempt(DEVICE, self.device.copies.read, ids, self._tell_endings)
+        return self._endings(extract.rows(ids))
+
     def _endings(self, ids: extract.Rows | None) -> dict[str, Any]:
         """Sequences and finish reason, from the ids returned."""
         start = self.timeline.prompt_width
@@ -190,48 +193,3 @@ class Request:
 
 def _no_step(*_: Any) -> None:
     """After the call there are no steps."""
-
-
-def model_key(recorder: Recorder, model: Any) -> int:
-    """The number of this model in the recording; its facts are told the first time."""
-    global _threads
-    key = _models.get(model)
-    if key is None:
-        with _first_sight:
-            key = _models.get(model)
-            if key is None:
-                key = recorder.next_id()
-                told = facts.model_facts(model)
-                _devices[key] = told.get("device")
-                recorder.facts(layout.MODEL, key, told)
-                _models[model] = key
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch is not None and hasattr(torch, "get_num_threads") else 0
-    if threads != _threads:
-        _threads = threads
-        recorder.facts(layout.PROCESS, 0, {"threads": threads})
-    return key
-
-
-def _elements(tensor: Any) -> int:
-    if tensor is None:
-        return 0
-    count = 1
-    for n in tensor.shape:
-        count *= int(n)
-    return count
-
-
-_salts: dict[str, bytes] = {}
-
-
-def salt(recorder: Recorder) -> bytes:
-    """The run's salt; empty where there is none, and then nothing is hashed."""
-    folder = recorder._spool.folder
-    if folder not in _salts:
-        try:
-            with open(os.path.join(folder, "salt"), "rb") as file:
-                _salts[folder] = file.read(64)
-        except OSError:
-            _salts[folder] = b""
-    return _salts[folder]

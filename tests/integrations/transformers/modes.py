@@ -3,10 +3,12 @@
 Run with and without recording it has to print the same. Not a test itself: a real engine runs it.
 """
 
+import gc
 import json
 import sys
 import threading
 import warnings
+import weakref
 
 import torch
 import transformers
@@ -330,6 +332,23 @@ def _():
     return model.generate(
         ids, max_new_tokens=20, do_sample=False, stopping_criteria=StoppingCriteriaList([Failing()])
     )
+
+
+@mode("lets go")
+def _():
+    gone = []
+    for streamer in (None, OwnStreamer()):
+        prompt, marks = ids.clone(), torch.ones_like(ids)
+        refs = [weakref.ref(prompt), weakref.ref(marks)]
+        model.generate(prompt, attention_mask=marks, max_new_tokens=2, do_sample=False, streamer=streamer)
+        del prompt, marks
+        gone += [ref() is None for ref in refs]
+    passing = llama()
+    passing.generate(ids, max_new_tokens=2, do_sample=False)
+    ref = weakref.ref(passing)
+    del passing
+    gc.collect()
+    return [*gone, ref() is None]
 
 
 @mode("threads")

@@ -181,3 +181,11 @@ def test_forgetting_lets_go_of_every_argument() -> None:
     assert IDS not in vars(made).values()
     assert made.ids is None
     assert (made.rows, made.eos) == (2, [2])
+
+
+@pytest.mark.parametrize("junk", ["text", [1, 2], object(), SimpleNamespace(shape=()), {"input_ids": 3}])
+def test_what_generate_will_refuse_does_not_stop_the_recording(junk: Any) -> None:
+    made = call(junk, attention_mask=junk)
+    assert extract.mode(made) == "greedy"
+    extract.settings(made)
+    assert counts(made) is None
