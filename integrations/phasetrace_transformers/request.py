@@ -53,7 +53,7 @@ class Request:
         chosen = extract.mode(call)
         data: dict[str, Any] = {
             "engine": "transformers",
-            "operation": "chat" if before.chat else "text_completion",
+            "operation": "chat" if before.in_pipeline and before.chat else "text_completion",
             "mode": chosen,
             "model": key,
             "settings": attempt(SETTINGS, extract.settings, call),

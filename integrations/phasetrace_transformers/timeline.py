@@ -83,9 +83,12 @@ class Timeline:
         if not self.forwarded and not self.updated:  # its inputs were built out of our sight
             self.gap = FORWARD
             self.inexact = True
-        if self.gap != UPDATE:
-            self._cut(self.gap, entered)
-        self._cut(UPDATE, left)
+        if self.gap == UPDATE:
+            self._cut(UPDATE, left)
+        else:
+            self.codes += (self.gap, UPDATE)
+            self.ends += (entered, left)
+            self.last = left
         self.gap = LOGITS
         self.updated = True
 
