@@ -22,6 +22,7 @@ _TOKENS_ONLY = f'"scope":{{"name":"{Scope.TOKENS}"'.encode()
 _LOOK = 4096  # where in a line that stands
 _RECORDED = {SpanName.STEPS, SpanName.PAUSES, SpanName.PROCESS, SpanName.MODEL, SpanName.RUN}
 _MADE_FROM_THEM = set(SpanName) - _RECORDED  # shown to people, and worked out again when read
+_TELLING = ("gen_ai.", str(A.ID))  # what keys of an LLM request's attributes begin with
 _ERROR = (2, "2", "STATUS_CODE_ERROR")
 
 
@@ -128,7 +129,7 @@ class _Reading:
             ours = _dict(scope.get("scope")).get("name") in (Scope.ALL, Scope.TOKENS)
             self._ours = self._ours or ours
             for raw in _list(scope.get("spans")):
-                if ours and raw.get("name") in _MADE_FROM_THEM:
+                if (raw.get("name") in _MADE_FROM_THEM) if ours else not _tells_of_llm(raw):
                     continue
                 span = _span(raw)
                 if span is None:
@@ -154,6 +155,14 @@ def _resources(document: Any) -> Iterator[dict[str, Any]]:
         else:
             for wrapper in ("result", "trace"):
                 yield from _resources(document.get(wrapper))
+
+
+def _tells_of_llm(raw: dict[str, Any]) -> bool:
+    """Whether a span is worth decoding; most spans of an application are not."""
+    pairs = raw.get("attributes")
+    if not isinstance(pairs, list):
+        return False
+    return any(isinstance(p, dict) and str(p.get("key")).startswith(_TELLING) for p in pairs)
 
 
 def _span(raw: dict[str, Any]) -> Span | None:
