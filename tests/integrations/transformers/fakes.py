@@ -44,3 +44,68 @@ class FakeModel:
 
     def parameters(self) -> tuple[Parameter, ...]:
         return self._parameters
+
+
+class Slow:
+    """A device that has done the first `done` things it was given."""
+
+    def __init__(self) -> None:
+        self.given = self.done = 0
+
+    def event(self) -> "Event":
+        return Event(self)
+
+
+class Event:
+    """A point in the device's work."""
+
+    def __init__(self, device: Slow) -> None:
+        self.device = device
+
+    def record(self) -> None:
+        self.device.given += 1
+        self.at = self.device.given
+
+    def query(self) -> bool:
+        return self.device.done >= self.at
+
+    def elapsed_time(self, end: "Event") -> float:
+        assert self.query() and end.query(), "asking earlier would wait"
+        return float(end.at - self.at)
+
+    def synchronize(self) -> None:
+        raise AssertionError("never wait for a device")
+
+
+class Pinned:
+    """As much of a flat pinned tensor as is needed."""
+
+    def __init__(self, cells: list[Any], shape: tuple[int, ...]) -> None:
+        self.cells, self.shape = cells, shape
+
+    def __getitem__(self, cut: slice) -> "Pinned":
+        return Pinned(self.cells, (cut.stop - cut.start,))
+
+    def view(self, *shape: int) -> "Pinned":
+        return Pinned([], shape)
+
+    def copy_(self, tensor: Any, non_blocking: bool) -> None:
+        assert non_blocking
+        self.cells = tensor.rows
+
+    def tolist(self) -> Any:
+        return self.cells
+
+
+class OnDevice:
+    """A tensor that only a copy may read."""
+
+    def __init__(self, rows: list[list[int]]) -> None:
+        self.rows, self.shape = rows, (len(rows), len(rows[0]))
+        self.device = SimpleNamespace(type="cuda")
+
+    def is_floating_point(self) -> bool:
+        return False
+
+    def tolist(self) -> None:
+        raise AssertionError("never read from a device")

@@ -1,65 +1,7 @@
 """Device times and copies, against a device that is as slow as the test wants it. Not verified on a GPU."""
 
-from typing import Any
-
 from phasetrace_transformers.device import POOL, DeviceClock, HostCopies
-
-
-class Slow:
-    """A device that has done the first `done` things it was given."""
-
-    def __init__(self) -> None:
-        self.given = self.done = 0
-
-    def event(self) -> "Event":
-        return Event(self)
-
-
-class Event:
-    def __init__(self, device: Slow) -> None:
-        self.device = device
-
-    def record(self) -> None:
-        self.device.given += 1
-        self.at = self.device.given
-
-    def query(self) -> bool:
-        return self.device.done >= self.at
-
-    def elapsed_time(self, end: "Event") -> float:
-        assert self.query() and end.query(), "asking earlier would wait"
-        return float(end.at - self.at)
-
-    def synchronize(self) -> None:
-        raise AssertionError("never wait for a device")
-
-
-class Pinned:
-    """As much of a flat pinned tensor as is needed."""
-
-    def __init__(self, cells: list[Any], shape: tuple[int, ...]) -> None:
-        self.cells, self.shape = cells, shape
-
-    def __getitem__(self, cut: slice) -> "Pinned":
-        return Pinned(self.cells, (cut.stop - cut.start,))
-
-    def view(self, *shape: int) -> "Pinned":
-        return Pinned([], shape)
-
-    def copy_(self, tensor: Any, non_blocking: bool) -> None:
-        assert non_blocking
-        self.cells = tensor.rows
-
-    def tolist(self) -> Any:
-        return self.cells
-
-
-class OnDevice:
-    def __init__(self, rows: list[list[int]]) -> None:
-        self.rows, self.shape = rows, (len(rows), len(rows[0]))
-
-    def tolist(self) -> None:
-        raise AssertionError("never read from a device")
+from tests.integrations.transformers.fakes import OnDevice, Pinned, Slow
 
 
 def test_device_times_come_when_the_device_is_done() -> None:
