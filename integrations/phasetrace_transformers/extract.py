@@ -30,6 +30,8 @@ POSITIONS = (
     "synced_gpus", "assistant_model", "streamer",
 )  # fmt: skip
 
+READ_AT_MOST = 1 << 22  # elements of a tensor; what is larger stays unknown
+
 Rows = list[list[int]]
 
 
@@ -58,10 +60,10 @@ class Call:
 
     def knob(self, name: str) -> Any:
         """A setting's value as `generate()` will see it."""
-        for value in (self[name], getattr(self.passed, name, None), getattr(self.own, name, None)):
-            if value is not None:
-                return value
-        return None
+        value = self.arguments.get(name)
+        if value is None and self.passed is not None:
+            value = getattr(self.passed, name, None)
+        return getattr(self.own, name, None) if value is None else value
 
     @property
     def ids(self) -> Any:
@@ -167,7 +169,7 @@ def on_host(tensor: Any) -> bool:
 
 def rows(tensor: Any) -> Rows | None:
     """A two-dimensional tensor's content, if the host has it."""
-    if len(shape(tensor)) != 2 or not on_host(tensor):
+    if len(shape(tensor)) != 2 or not on_host(tensor) or elements(tensor) > READ_AT_MOST:
         return None
     return tensor.tolist()  # type: ignore[no-any-return]
 
