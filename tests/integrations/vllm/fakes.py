@@ -1,0 +1,94 @@
+"""vLLM's objects as far as this integration looks at them, and a recorder that only remembers."""
+
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+
+class Heard:
+    """A recorder whose records are tuples: the verb, then its arguments."""
+
+    def __init__(self) -> None:
+        self.enabled = True
+        self.said: list[tuple[Any, ...]] = []
+        self._ids = 0
+
+    def next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *args: self.said.append((verb, *args))
+
+    def of(self, verb: str) -> list[tuple[Any, ...]]:
+        """The arguments of all records of a verb."""
+        return [said[1:] for said in self.said if said[0] == verb]
+
+    @property
+    def batches(self) -> list[tuple[Any, ...]]:
+        """Joined, left, scheduled and yielded of each step."""
+        return [tuple(list(column) for column in step[5:]) for step in self.of("step")]
+
+
+class Waiting(deque[Any]):
+    """The scheduler's queue."""
+
+    def peek_request(self) -> Any:
+        return self[0]
+
+
+def named(name: str) -> SimpleNamespace:
+    """A member of an enum."""
+    return SimpleNamespace(name=name)
+
+
+def request(name: str, prompt: int = 8, output: int = 0, reason: str = "LENGTH", **more: Any) -> Any:
+    """A request in the engine core; it has ended for that reason when it is asked."""
+    return SimpleNamespace(
+        request_id=name,
+        num_prompt_tokens=prompt,
+        num_output_tokens=output,
+        num_tokens=prompt + output,
+        num_computed_tokens=0,
+        prefill_stats=SimpleNamespace(num_local_cached_tokens=0, num_external_cached_tokens=0),
+        get_finished_reason=lambda: named(reason),
+        status=named("WAITING"),
+        lora_request=None,
+        **more,
+    )
+
+
+def scheduler(*waiting: Any, running: int = 0, **more: Any) -> Any:
+    """A scheduler with room: 4 sequences, 64 tokens a step, 100 blocks."""
+    fields: dict[str, Any] = {
+        "waiting": Waiting(waiting),
+        "running": [object()] * running,
+        "requests": {},
+        "max_num_running_reqs": 4,
+        "max_num_scheduled_tokens": 64,
+        "scheduler_config": SimpleNamespace(enable_chunked_prefill=True),
+        "lora_config": None,
+        "kv_cache_manager": SimpleNamespace(
+            block_pool=SimpleNamespace(num_gpu_blocks=100, get_num_free_blocks=lambda: 90)
+        ),
+    }
+    return SimpleNamespace(**{**fields, **more})
+
+
+def scheduled(new: tuple[str, ...] = (), resumed: tuple[str, ...] = (), **counts: int) -> Any:
+    """What `schedule()` returns."""
+    return SimpleNamespace(
+        num_scheduled_tokens=counts,
+        total_num_scheduled_tokens=sum(counts.values()),
+        scheduled_new_reqs=[SimpleNamespace(req_id=name) for name in new],
+        scheduled_cached_reqs=SimpleNamespace(resumed_req_ids=set(resumed)),
+    )
+
+
+def outputs(**tokens: int) -> Any:
+    """What `update_from_output()` returns: tokens by request, for one client."""
+    given = [
+        SimpleNamespace(request_id=name, new_token_ids=[0] * n, finish_reason=None)
+        for name, n in tokens.items()
+    ]
+    return {0: SimpleNamespace(outputs=given)}

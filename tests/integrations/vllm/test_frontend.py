@@ -1,0 +1,206 @@
+"""Calls, exchanges and what is said of their requests, without vLLM and without a server."""
+
+import asyncio
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phasetrace_agent import layout
+from phasetrace_agent.hooking import wrap
+from phasetrace_vllm import calls, frontend
+from phasetrace_vllm.calls import current
+from phasetrace_vllm.http import Exchanges, put_around
+from tests.integrations.vllm.fakes import Heard, named
+
+TRACEPARENT = ("00-" + "a" * 32 + "-" + "b" * 16 + "-01").encode()
+
+
+class OutputProcessor:
+    """What vLLM's class of this name does with requests, in short."""
+
+    def __init__(self) -> None:
+        self.request_states: dict[str, Any] = {}
+
+    def add_request(self, request: Any, prompt: Any, parent_req: Any = None, request_index: int = 0) -> None:
+        self.request_states[request.request_id] = SimpleNamespace(
+            request_id=request.request_id,
+            prompt_len=3,
+            detokenizer=SimpleNamespace(num_output_tokens=lambda: 5),
+        )
+
+    def process_outputs(self, outputs: Any) -> None:
+        for output in outputs:
+            self._finish_request(self.request_states[output.request_id])
+
+    def _finish_request(self, state: Any) -> None:
+        del self.request_states[state.request_id]
+
+    def abort_requests(self, names: Any) -> list[str]:
+        return [name for name in names if self.request_states.pop(name, None)]
+
+    def propagate_error(self, error: Exception) -> None: ...
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def processor(heard: Heard) -> Any:
+    """A hooked processor of a class of its own."""
+    kind = type("OutputProcessor", (), dict(vars(OutputProcessor)))
+    assert frontend.hook_processor(heard, SimpleNamespace(OutputProcessor=kind)) == []
+    return kind()
+
+
+def asked(name: str, pooling: bool = False) -> Any:
+    return SimpleNamespace(request_id=name, sampling_params=None if pooling else SimpleNamespace())
+
+
+def done(name: str, reason: str | None = "LENGTH") -> Any:
+    return SimpleNamespace(request_id=name, finish_reason=None if reason is None else named(reason))
+
+
+def exchange(app: Any, heard: Heard, messages: list[Any], headers: Any = ()) -> list[Any]:
+    """One HTTP exchange with `app`, to whom the client says these messages; what it is sent."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/v1/chat/completions", "headers": headers}
+    asyncio.run(Exchanges(app, heard)(scope, receive, send))
+    return sent
+
+
+def test_a_request_ends_with_its_exchange(heard: Heard, processor: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        processor.add_request(asked("r"), None)
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b"first", "more_body": True})
+        processor.process_outputs([done("r")])
+        assert heard.of("finished") == []
+        await send({"type": "http.response.body", "body": b"last", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    sent = exchange(app, heard, [{"type": "http.request"}], [(b"traceparent", TRACEPARENT)])
+    assert len(sent) == 4
+    ((ident, arrival, data),) = heard.of("arrived")
+    assert data["parent"]["trace"] == "a" * 32
+    assert (data["operation"], data["side"], data["external"]) == ("chat", "frontend", "r")
+    marks = heard.of("mark")
+    assert [mark[:2] for mark in marks] == [(ident, layout.HANDED_OVER)] * 2
+    ((_, finished, told),) = heard.of("finished")
+    assert arrival <= marks[0][2] <= finished <= marks[1][2]
+    assert told["sequences"] == [{"prompt": 3, "padding": 0, "reason": "length", "output": 5}]
+    assert "disconnected" not in told
+    assert current.get() is None
+
+
+def test_a_client_that_goes_away(heard: Heard, processor: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        processor.add_request(asked("r"), None)
+        await receive()
+        processor.abort_requests(["r"])
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        exchange(app, heard, [{"type": "http.disconnect"}])
+    ((_, _, told),) = heard.of("finished")
+    assert (told["reason"], told["disconnected"]) == ("abort", True)
+
+
+def test_an_abort_after_the_exchange_is_said_at_once(heard: Heard, processor: Any) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        processor.add_request(asked("r"), None)
+
+    exchange(app, heard, [])
+    assert heard.of("finished") == []
+    processor.abort_requests(["r"])
+    assert len(heard.of("finished")) == 1
+
+
+def test_several_sequences_are_one_request(heard: Heard, processor: Any) -> None:
+    group = SimpleNamespace(request_id="r", sampling_params=SimpleNamespace(n=2))
+    for row in range(2):
+        processor.add_request(asked(f"{row}_r"), None, group, row)
+    processor.process_outputs([done("1_r")])
+    assert heard.of("finished") == []
+    processor.process_outputs([done("0_r", None)])
+    ((ident, _, data),) = heard.of("arrived")
+    assert (data["external"], data["settings"]) == ("r", {"n": 2})
+    assert heard.of("detail") == [(ident, {"children": ["0_r", "1_r"]})]
+    ((_, _, told),) = heard.of("finished")
+    # Where the core names no reason, a stop string was found
+    assert [row["reason"] for row in told["sequences"]] == ["length", "stop"]
+
+
+def test_pooling_requests_are_left_alone(heard: Heard, processor: Any) -> None:
+    processor.add_request(asked("p", pooling=True), None)
+    processor.process_outputs([done("p")])
+    assert heard.said == []
+
+
+def test_when_the_engine_dies_so_do_its_requests(heard: Heard, processor: Any) -> None:
+    processor.add_request(asked("r"), None)
+    processor.propagate_error(RuntimeError("secret"))
+    ((_, _, told),) = heard.of("finished")
+    assert (told["error"], told["reason"]) == ("RuntimeError", "error")
+
+
+def test_what_is_wrapped_behaves_as_before(heard: Heard, processor: Any) -> None:
+    plain = inspect.signature(OutputProcessor.add_request)
+    assert inspect.signature(type(processor).add_request) == plain
+
+    class AsyncLLM:
+        async def add_request(self, request_id: str, trace_headers: Any = None) -> Any:
+            call = current.get()
+            return None if call is None else call.parent
+
+    frontend.hook_async(heard, SimpleNamespace(AsyncLLM=AsyncLLM))
+    assert inspect.iscoroutinefunction(AsyncLLM.add_request)
+    headers = {"traceparent": TRACEPARENT.decode()}
+    parent = asyncio.run(AsyncLLM().add_request("r", trace_headers=headers))
+    assert parent["span"] == "b" * 16
+    assert current.get() is None
+
+
+def test_all_prompts_of_a_call_arrive_when_it_begins(heard: Heard, processor: Any) -> None:
+    class LLM:
+        def generate(self, prompts: list[str]) -> None:
+            for prompt in prompts:
+                processor.add_request(asked(prompt), None)
+
+    assert wrap(LLM, "generate", frontend.around_call)
+    LLM().generate(["a", "b"])
+    first, second = (arrival[1] for arrival in heard.of("arrived"))
+    assert first == second
+
+
+def test_a_stack_that_is_built_is_wrapped_and_an_unbuilt_one_added_to(heard: Heard) -> None:
+    added: list[Any] = []
+    fresh = SimpleNamespace(middleware_stack=None, add_middleware=lambda kind, **kw: added.append(kind))
+    put_around(fresh, heard)
+    assert added == [Exchanges]
+    inner = object()
+    built = SimpleNamespace(middleware_stack=inner)
+    put_around(built, heard)
+    assert built.middleware_stack.app is inner
+
+
+def test_other_than_http_passes_through(heard: Heard) -> None:
+    seen: list[Any] = []
+
+    async def app(*args: Any) -> None:
+        seen.append(args)
+
+    asyncio.run(Exchanges(app, heard)({"type": "lifespan"}, "receive", "send"))
+    assert seen == [({"type": "lifespan"}, "receive", "send")]
+    assert calls.current.get() is None
