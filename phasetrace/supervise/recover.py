@@ -48,9 +48,10 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
         _write(target, recording)
         if output is None and note:
             folder.leave_note(target, NOBODY, begun=True)
+    advice = f"{folder.base} can be deleted now"
     if running:
-        print(f"phasetrace: {running} recorded processes still run: recover again later", file=sys.stderr)
-    print(f"phasetrace: wrote {target}; {folder.base} can be deleted now", file=sys.stderr)
+        advice = f"{running} recorded processes still run: recover again when they have ended"
+    print(f"phasetrace: wrote {target}; {advice}", file=sys.stderr)
     if not quiet:
         sys.stderr.write(summary.of_trace(target))
     return target

@@ -1,6 +1,5 @@
 """`doctor` finds the Python that a command runs, and says what would keep us out of it."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -55,9 +54,11 @@ def test_script_and_wrapper(tmp_path: Path) -> None:
     assert resolve(["true"]) is None
 
 
-def test_uv_run() -> None:
-    if shutil.which("uv") is None:
-        pytest.skip("uv is not on PATH")
+def test_uv_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    uv = tmp_path / "uv"
+    uv.write_text("")
+    uv.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     target = resolve(["uv", "run", "--isolated", "app.py"])
     assert target is not None
     assert target.python == ("uv", "run", "python")
