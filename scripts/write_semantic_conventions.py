@@ -11,8 +11,8 @@ INTRODUCTION = """\
 # Semantic conventions
 
 Every name that others see in what phasetrace writes. Names follow the OpenTelemetry GenAI conventions where
-those have one; what they lack is under `phasetrace.*`. A key that ends in a dot is a prefix. "Packed" values are
-columns of integers (differences, bytes regrouped by significance, zlib) and stand in trace files only.
+those have one; what they lack is under `phasetrace.*`. A key that ends in a dot is a prefix. "Packed" values
+are columns of integers (differences, bytes regrouped by significance, zlib) and stand in trace files only.
 
 This page is generated: `python scripts/write_semantic_conventions.py` writes it from `phasetrace/semconv.py`.
 """

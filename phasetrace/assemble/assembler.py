@@ -60,9 +60,11 @@ class Assembler:
             requests += ended
             steps += cut
             pauses += state.pauses()
-            if (process := state.process()) is not None:
+            models |= state.models()
+            if (process := state.process(with_counters=bool(ended))) is not None:
                 processes.append(process)
-                models |= state.models()
+        if not (requests or steps or pauses or models or processes):
+            return Recording()
         self._widen(processes)
         return Recording(
             requests=tuple(requests),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from phasetrace.assemble.request_builder import model_key
@@ -100,8 +100,12 @@ class ProcessFacts:
         """The process was alive then."""
         self._end = max(self._end, monotonic)
 
-    def process(self) -> Process | None:
-        """The process as known now; None where nothing is new since the last call."""
+    def process(self, counters: bool) -> Process | None:
+        """The process as known now; None where nothing is new since it was last given.
+
+        Args:
+            counters: whether it is news that it lives on and that its hooks were called.
+        """
         costs = self._process.get("costs") or {}
         counted = {name: self._counts[kind] for kind, name in _COSTED.items()}
         process = Process(
@@ -122,7 +126,12 @@ class ProcessFacts:
             troubles=tuple(self._troubles),
             uncovered=tuple(self._uncovered),
         )
-        if process == self._given:
+        known = self._given
+        if known is not None and not counters:
+            known = replace(
+                known, end_ns=process.end_ns, hook_calls=process.hook_calls, hook_ns=process.hook_ns
+            )
+        if process == known:
             return None
         self._given = process
         return process

@@ -32,6 +32,7 @@ class ProcessState:
         self._done = _Done()
         self._streams: dict[int, Stream] = {}
         self._pauses: list[tuple[int, int, int, int, int]] = []
+        self._models: dict[str, ModelFacts] = {}  # as they were given out
         self._ended = False
         self._handlers: dict[int, Callable[[bytes], None]] = {
             layout.FACTS: self._on_facts,
@@ -177,13 +178,15 @@ class ProcessState:
         detail = {"generation": generation, "collected": collected}
         return Pause(self.key, name, self._wall.at(begin), self._wall.at(end), detail)
 
-    def process(self) -> Process | None:
-        """The process, if something about it is new since the last call."""
-        return self.facts.process()
+    def process(self, with_counters: bool) -> Process | None:
+        """The process, if something about it is new; grown counters are news only where asked for."""
+        return self.facts.process(counters=with_counters or self._ended)
 
     def models(self) -> dict[str, ModelFacts]:
-        """Its models so far."""
-        return self.facts.models
+        """The models of which something is new since the last call."""
+        new = {key: model for key, model in self.facts.models.items() if self._models.get(key) != model}
+        self._models |= new
+        return new
 
     def _complete(self, state: RequestState) -> bool:
         """Whether nothing more is to be expected of it.

@@ -52,6 +52,7 @@ class SpanMaker:
         self._window = StepWindow()
         self._processes: dict[str, Process] = {}
         self._models: dict[str, ModelFacts] = {}
+        self._run: Span | None = None  # as it was last told of
 
     def spans(self, recording: Recording) -> Iterator[ResourceSpans]:
         """Facts and steps first: where a request can be read, so can its steps."""
@@ -69,11 +70,15 @@ class SpanMaker:
             yield made
 
     def _facts(self, recording: Recording) -> Iterator[ResourceSpans]:
-        run = [run_to_span(recording)]
+        run, told = [], run_to_span(recording)
+        if told != self._run:
+            run.append(told)
+            self._run = told
         run += [model_to_span(model, recording.begin_ns or 0) for model in recording.models.values()]
         run += [process_to_span(process) for process in recording.processes]
         run += pauses_to_spans(recording.pauses)
-        yield ResourceSpans({}, run, file_only=True)
+        if run:
+            yield ResourceSpans({}, run, file_only=True)
         for steps in recording.steps:
             resource = self._resource(steps.process)
             for span in steps_to_spans(steps):

@@ -388,7 +388,16 @@ def test_one_offset_for_the_whole_run() -> None:
 
 def test_facts_are_repeated_only_when_they_change() -> None:
     app = App()
-    app.generate()
-    assert len(app.assembler.take().processes) == 1
-    app.assembler.take()
-    assert app.assembler.take().processes == ()
+    app.facts(layout.MODEL, 3, name="tiny")
+    app.generate(model=3)
+    first = app.assembler.take()
+    assert len(first.processes) == len(first.models) == 1
+    second = app.assembler.take()
+    assert len(second.requests) == 1 and second.models == {}
+    app.step(9, 0)  # that it lives on is no news by itself
+    assert app.assembler.take() == Recording()
+    app.facts(layout.MODEL, 3, layers=2)
+    assert [m.layers for m in app.assembler.take().models.values()] == [2]
+    app.generate(2, model=3)
+    counted = app.end().processes
+    assert [p.hook_calls for p in counted] == [13]
