@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ Rejected = Callable[[int, str], None]  # spans that a receiver did not take, and
 GRPC, HTTP = "grpc", "http/protobuf"
 _GRPC_PORT = 4317
 _PATHS = {"traces": "/v1/traces", "metrics": "/v1/metrics"}
+_LONGEST = 160  # characters of an error that is told
+_CAUSES = "Connection refused|Name or service not known|timed out|certificate verify failed"
 _SCHEMES = ("http", "https", "grpc", "grpcs")
 
 
@@ -204,5 +207,16 @@ class Listening(logging.Filter):
         """Whether a record is for others."""
         if record.thread != self._thread:
             return True
-        self.last = record.getMessage()
+        self.last = _brief(record.getMessage())
         return False
+
+
+def _brief(message: str) -> str:
+    """What a person needs of an exporter's message: its cause, where the system gave one, else its beginning."""
+    caused = re.search(
+        r"Connection refused|Name or service not known|timed out|certificate verify failed", message
+    )
+    if caused:
+        return caused[0].lower()
+    line = message.partition("\n")[0]
+    return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
