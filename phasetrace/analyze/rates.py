@@ -51,7 +51,9 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
     if not points:
         return None
     tokens, times = np.array(points, np.float64).T
-    average = float(times.sum() / tokens.sum())
+    average = float(
+        np.median(times) / np.median(tokens)
+    )  # medians: one stalled prefill is no cost of a token
     longest = int(tokens.max())
     if len(points) < FEWEST_POINTS or longest < LEAST_RANGE * tokens.min():
         return PrefillCost(None, average, longest)

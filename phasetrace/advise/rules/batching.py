@@ -13,6 +13,8 @@ from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Prediction
 from phasetrace.semconv import Cause
 
 SUGGESTED_BATCH = 16  # sequences: weights are read once for all; beyond, memory and waiting need thought
+UNEVEN = 0.8  # of the throughput: prompts and answers of a batch differ in length
+CHEAPER = 4  # times: by so much a decoding row may undercut a token of a short prompt, measured on CPU
 WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
 
 
@@ -91,7 +93,7 @@ def _batching(evidence: Evidence, batch: int) -> Prediction | None:
 
     before = evidence.breakdown.throughput_tok_s
     likely_ratio = ratio(likely) * ragged
-    low, high = ratio(dearest) * ragged * 0.8, ratio(likely / 2)
+    low, high = ratio(dearest) * ragged * UNEVEN, ratio(likely / CHEAPER)
     return prediction(Goal.THROUGHPUT, before, before * likely_ratio, before * low, before * high)
 
 

@@ -22,6 +22,7 @@ LONG_OUTPUT = (
     512  # tokens: twice a usual chat answer; with a stated goal any length that owns the time counts
 )
 SHORTER = 0.5  # of the output, where no target says how much: a step that a prompt can ask for
+UNSEEN_STEP = 0.1  # of a step: what is assumed to stay where the positions computed are unknown
 ROW_COST = 0.35  # exponent of the cost of n sequences a prompt, n ** 0.35: between free (0) and n times (1)
 
 
@@ -88,13 +89,12 @@ def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:
     sequences = max(1, len(affected[0].request.sequences))
     known = computed != UNKNOWN
     spent = float(forward.sum())
-    left = spent * 0.1
+    least_left = left = spent * UNSEEN_STEP
     if known.any():
         points = np.stack([np.ones(int(known.sum())), computed[known].astype(np.float64)], axis=1)
         fixed, slope = non_negative(points, forward[known].astype(np.float64))
-        left = min(
-            spent, max((fixed + slope * sequences) * len(forward), spent * sequences / computed[known].mean())
-        )
+        least_left = spent * min(1.0, sequences / float(computed[known].mean()))
+        left = min(spent, max((fixed + slope * sequences) * len(forward), least_left))
     off = all(r.request.settings.get("use_cache") is False for r in affected)
     per_step = computed[known].mean() / sequences if known.any() else 0
     return Finding(
@@ -119,9 +119,11 @@ def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:
             "model.gradient_checkpointing_disable()  # training leaves it on, and it switches the cache off",
         ),
         tradeoff="The cache takes memory in proportion to batch x tokens.",
-        # How long a step for one token takes lies outside what was seen: up to half a step stays possible.
+        # A step for one token lies far outside what was seen: at most half of it stays, at least its share
+        # of the positions computed.
         prediction=predict(
-            evidence, Saving(decode_ns=spent - left, least=0.5, most=min(1.3, spent / max(spent - left, 1.0)))
+            evidence,
+            Saving(decode_ns=spent - left, least=0.5, most=(spent - least_left) / max(spent - left, 1.0)),
         ),
     )
 
