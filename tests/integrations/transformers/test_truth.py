@@ -4,16 +4,18 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from phasetrace.model import Request, Steps
+from phasetrace.model import Part, Request, Steps
 from phasetrace_agent import layout
 from tests.integrations.transformers.recorded import run_recorded
 
 pytestmark = pytest.mark.slow
-# Each case is measured several times and the best counts: between two stamps of the same instant another
-# process may have had the processor, which says nothing of either
-REPEATS = 2
+# Between two stamps of the same instant another process may have had the processor, for milliseconds on a busy
+# machine, which says nothing of either. So each case is measured several times and of every step the best counts.
+REPEATS = 3
 
 
 class Case(NamedTuple):
@@ -44,7 +46,7 @@ def cases(
         if kind == layout.STEP:
             step = layout.decode_step(payload)
             times.setdefault(step["stream"], []).append(step["ends"][-1])
-    assert len(own) == len(requests)
+    assert len(own) == len(requests) == 18 * REPEATS
     return [
         Case(o, r, steps[r.stream], times[r.stream])
         for o, r in zip(own, requests, strict=True)
@@ -52,54 +54,38 @@ def cases(
     ]
 
 
-def worst_of_best(deviations: list[tuple[str, float]]) -> dict[str, float]:
-    """The best of each case's repeats, as a share of the tolerance."""
-    best: dict[str, float] = {}
-    for name, deviation in deviations:
-        best[name] = min(best.get(name, deviation), deviation)
-    assert len(best) == 18
-    print("worst:", max(best.values()), "of the tolerance")
-    return best
-
-
-def of_tolerance(measured: float, true: float) -> float:
-    """A deviation, where 1 is as much as is allowed: 1 % or 0.2 ms."""
-    return abs(measured - true) / max(0.01 * true, 200_000)
+def deviations(cases: list[Case], steps: slice) -> dict[str, float]:
+    """How far these steps' forward parts are off, summed, by case; 1 is what is allowed: 1 % or 0.2 ms."""
+    off: dict[str, list[npt.NDArray[np.int64]]] = {}
+    true: dict[str, list[int]] = {}
+    for case in cases:
+        own = np.array([end - begin for begin, end in case.own["forwards"]])[steps]
+        off.setdefault(case.name, []).append(case.steps.parts[Part.FORWARD][steps] - own)
+        true.setdefault(case.name, []).append(int(own.sum()))
+    found = {}
+    for name, repeats in off.items():
+        best = np.min(np.abs(repeats), axis=0).sum()
+        found[name] = float(best) / max(0.01 * min(true[name]), 200_000)
+    print(f"worst: {max(found.values()):.3f} of the tolerance")
+    return found
 
 
 def test_the_forward_part_of_prefill(cases: list[Case]) -> None:
-    best = worst_of_best(
-        [
-            (case.name, of_tolerance(case.steps.parts["forward"][0], end - begin))
-            for case in cases
-            for begin, end in case.own["forwards"][:1]
-        ]
-    )
-    assert {name: share for name, share in best.items() if share > 1} == {}
+    assert {name: off for name, off in deviations(cases, slice(0, 1)).items() if off > 1} == {}
 
 
 def test_the_sum_of_the_forward_parts_of_decode(cases: list[Case]) -> None:
-    best = worst_of_best(
-        [
-            (
-                case.name,
-                of_tolerance(
-                    case.steps.parts["forward"][1:].sum(),
-                    sum(end - begin for begin, end in case.own["forwards"][1:]),
-                ),
-            )
-            for case in cases
-        ]
-    )
-    assert {name: share for name, share in best.items() if share > 1} == {}
+    assert {name: off for name, off in deviations(cases, slice(1, None)).items() if off > 1} == {}
 
 
 @pytest.mark.parametrize("which", [0, -1], ids=["first", "last"])
 def test_the_first_and_the_last_token(cases: list[Case], which: int) -> None:
-    best = worst_of_best(
-        [(case.name, abs(case.token_times[which] - case.own["tokens"][which]) / 200_000) for case in cases]
-    )
-    assert {name: share for name, share in best.items() if share > 1} == {}
+    off: dict[str, float] = {}
+    for case in cases:
+        late = abs(case.token_times[which] - case.own["tokens"][which]) / 200_000
+        off[case.name] = min(off.get(case.name, late), late)
+    print(f"worst: {max(off.values()):.3f} of the tolerance")
+    assert {name: late for name, late in off.items() if late > 1} == {}
 
 
 def test_parts_sum_to_the_request(cases: list[Case]) -> None:

@@ -52,8 +52,8 @@ class Stamp(StoppingCriteria):
 
 model.forward = timed_forward
 repeats = int(sys.argv[1])
-for prompt in (16, 96, 384):
-    for output in (2, 8, 24):
+for prompt in (16, 64, 256):
+    for output in (2, 6, 16):
         for batch in (1, 4):
             for _ in range(repeats):
                 ids = torch.randint(1, 4000, (batch, prompt))
