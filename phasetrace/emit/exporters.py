@@ -212,10 +212,8 @@ class Listening(logging.Filter):
 
 
 def _brief(message: str) -> str:
-    """What a person needs of an exporter's message: its cause, where the system gave one, else its beginning."""
-    caused = re.search(
-        r"Connection refused|Name or service not known|timed out|certificate verify failed", message
-    )
+    """What a person needs of an exporter's message: its cause, where that is told, else its beginning."""
+    caused = re.search(_CAUSES, message)
     if caused:
         return caused[0].lower()
     line = message.partition("\n")[0]
