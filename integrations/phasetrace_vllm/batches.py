@@ -9,7 +9,7 @@ time of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from phasetrace_agent import layout
@@ -20,6 +20,7 @@ from . import extract
 OTHER, SCHEDULE, FORWARD, LOGITS, OUTPUT = (
     layout.PART_CODE[name] for name in ("other", "schedule", "forward", "logits", "output")
 )
+_SYNCHRONOUS = (OTHER, SCHEDULE, FORWARD, OUTPUT)
 _KV_STEPS = 64  # a move of the used KV blocks by this part of all is worth a record
 
 
@@ -37,20 +38,6 @@ class Known:
         self.external_cached = 0
 
 
-class Pending:
-    """A step that was scheduled and not processed yet. Holds the output, so that its id is not reused."""
-
-    __slots__ = ("begin", "end", "grammar", "number", "output", "state")
-
-    def __init__(self, number: int, output: Any, begin: int, end: int, state: tuple[int, ...] | None):
-        self.number = number
-        self.output = output
-        self.begin = begin
-        self.end = end
-        self.state = state
-        self.grammar: tuple[int, int] | None = None  # when its grammar masks were made
-
-
 class Batches:
     """The loop of one scheduler. All but `arrived` is called by the thread that runs it."""
 
@@ -61,7 +48,10 @@ class Batches:
         self.requests: dict[str, Known] = {}
         self.scheduling: int | None = None  # when the schedule() that runs now began
         self.updating = False
-        self._pending: dict[int, Pending] = {}
+        # By the id of an output: its number, itself (so that the id is not reused), when it was scheduled,
+        # the state if that is to be said, and whether somebody entered the batch with it
+        self._pending: dict[int, tuple[int, Any, int, int, tuple[int, ...] | None, bool]] = {}
+        self._masked: dict[int, tuple[int, int]] = {}  # when a step's grammar masks were made
         self._number = 0
         self._end: int | None = None  # of the last step, while there is work left
         self._members: dict[str, int] = {}  # of the last step
@@ -81,14 +71,17 @@ class Batches:
     def scheduled(self, scheduler: Any, output: Any, begin: int, end: int) -> None:
         """`schedule()` ran from `begin` to `end` and returned `output`."""
         self.scheduling = None
-        for data in output.scheduled_new_reqs:
-            self._enters(scheduler, data.req_id, begin)
-        for name in output.scheduled_cached_reqs.resumed_req_ids:
-            self._enters(scheduler, name, begin)
+        new, resumed = output.scheduled_new_reqs, output.scheduled_cached_reqs.resumed_req_ids
+        entered = bool(new or resumed)
+        if entered:
+            for data in new:
+                self._enters(scheduler, data.req_id, begin)
+            for name in resumed:
+                self._enters(scheduler, name, begin)
         self._number += 1
         state = self._state(scheduler, output, begin)
         self._preempted = False
-        self._pending[id(output)] = Pending(self._number, output, begin, end, state)
+        self._pending[id(output)] = (self._number, output, begin, end, state, entered)
 
     def _enters(self, scheduler: Any, name: str, begin: int) -> None:
         known = self.requests.get(name)
@@ -106,21 +99,21 @@ class Batches:
 
     def _state(self, scheduler: Any, output: Any, time: int) -> tuple[int, ...] | None:
         """Queues and blocks, if they are worth a word: (time, running, waiting, used, total, reason)."""
-        waiting = len(scheduler.waiting) + len(getattr(scheduler, "kv_holding_waiting", ()))
-        counts = output.num_scheduled_tokens
-        reason = (
-            extract.head_reason(scheduler, counts, output.total_num_scheduled_tokens, self._preempted)
-            if waiting
-            else 0
-        )
+        running = len(scheduler.running)
+        waiting = reason = 0
+        if len(scheduler.requests) != running:  # the queues themselves are slower to ask
+            waiting = len(scheduler.waiting) + len(getattr(scheduler, "kv_holding_waiting", ()))
+            counts = output.num_scheduled_tokens
+            total = output.total_num_scheduled_tokens
+            reason = extract.head_reason(scheduler, counts, total, self._preempted)
         pool = scheduler.kv_cache_manager.block_pool
-        total = pool.num_gpu_blocks
-        used = total - pool.get_num_free_blocks()
-        state = (len(scheduler.running), waiting, used * _KV_STEPS // total, total, reason)
+        blocks = pool.num_gpu_blocks
+        used = blocks - pool.free_block_queue.num_free_blocks
+        state = (running, waiting, used * _KV_STEPS // blocks, reason)
         if state == self._said:
             return None
         self._said = state
-        return (time, state[0], waiting, used, total, reason)
+        return (time, running, waiting, used, blocks, reason)
 
     def preempted(self, name: str, time: int) -> None:
         """A request lost its place and its KV."""
@@ -134,9 +127,8 @@ class Batches:
 
     def masked(self, output: Any, begin: int, end: int) -> None:
         """The grammar masks of a step were made."""
-        pending = self._pending.get(id(output))
-        if pending is not None:
-            pending.grammar = begin, end
+        if id(output) in self._pending:
+            self._masked[id(output)] = begin, end
 
     # ---- processing
 
@@ -145,43 +137,65 @@ class Batches:
         pending = self._pending.pop(id(output), None)
         if pending is None:
             return
+        number, _, schedule_begin, schedule_end, state, entered = pending
         if self._pending:
-            self._drop_older(pending.number)
-        if pending.state is not None:
-            self.recorder.batch_state(self.stream, self.index, *pending.state)
-        if output.num_scheduled_tokens:
-            self._record(pending, output, sampled, result, begin, end)
-        for known in self._finishing:
-            self._finished(known, end)
-        self._finishing.clear()
-        if not self._pending:
+            self._drop_older(number)
+        if state is not None:
+            self.recorder.batch_state(self.stream, self.index, *state)
+        counts = output.num_scheduled_tokens
+        if counts:
+            plain = (
+                not (entered or self._disturbed or self._late)
+                # Nobody came and nobody went, so as many as before are the same as before
+                and len(counts) == len(self._members) == output.total_num_scheduled_tokens
+                and not output.scheduled_spec_decode_tokens
+                and extract.all_gave_one(sampled)
+            )
+            cuts = (schedule_begin, schedule_end, begin, end)
+            if plain:
+                self._record(output, cuts, (), (), (), ())
+            else:
+                self._record_changes(output, cuts, extract.given(result))
+        if self._finishing:
+            for known in self._finishing:
+                self._finished(known, end)
+            self._finishing.clear()
+        if self._late and not self._pending:
             self._late.clear()
         # Where there is work the loop goes on at once, and what passes until the next step is the host's
-        self._end = end if scheduler.running or scheduler.waiting else None
+        self._end = end if scheduler.requests else None
 
     def _drop_older(self, number: int) -> None:
         """Steps are processed in order: an older one never will be, its execution failed."""
-        for key in [key for key, pending in self._pending.items() if pending.number < number]:
+        for key in [key for key, pending in self._pending.items() if pending[0] < number]:
             del self._pending[key]
+            self._masked.pop(key, None)
 
-    def _record(self, pending: Pending, output: Any, sampled: Any, result: Any, begin: int, end: int) -> None:
-        counts = output.num_scheduled_tokens
+    def _record(
+        self,
+        output: Any,
+        cuts: tuple[int, int, int, int],
+        joined: Sequence[int],
+        left: Sequence[int],
+        scheduled: Sequence[tuple[int, int]],
+        yielded: Sequence[tuple[int, int]],
+    ) -> None:
+        start = self._end
+        codes: tuple[int, ...] = _SYNCHRONOUS
+        ends: tuple[int, ...] = cuts
+        if start is None or self._masked or not start < cuts[0] < cuts[1] < cuts[2] < cuts[3]:
+            start, codes, ends = self._segments(output, *cuts)
+        self.recorder.step(self.stream, self.index, start, codes, ends, joined, left, scheduled, yielded)
+        self.index += 1
+
+    def _record_changes(self, output: Any, cuts: tuple[int, int, int, int], given: Mapping[str, int]) -> None:
         joined: list[int] = []
         left: list[int] = []
         scheduled: list[tuple[int, int]] = []
         yielded: list[tuple[int, int]] = []
-        plain = (
-            not (self._disturbed or self._finishing)
-            and counts.keys() == self._members.keys()
-            and extract.all_gave_one(counts, output.total_num_scheduled_tokens, sampled)
-        )
-        if not plain:
-            self._changes(counts, extract.given(result), joined, left, scheduled, yielded)
-            if not (self._members or left):  # a step of requests that are not ours to record
-                return
-        start, codes, ends = self._segments(pending, begin, end)
-        self.recorder.step(self.stream, self.index, start, codes, ends, joined, left, scheduled, yielded)
-        self.index += 1
+        self._changes(output.num_scheduled_tokens, given, joined, left, scheduled, yielded)
+        if self._members or left:  # else a step of requests that are not ours to record
+            self._record(output, cuts, joined, left, scheduled, yielded)
 
     def _changes(
         self,
@@ -222,12 +236,15 @@ class Batches:
         self._members = members
         self._disturbed = False
 
-    def _segments(self, pending: Pending, begin: int, end: int) -> tuple[int, list[int], list[int]]:
+    def _segments(
+        self, output: Any, schedule_begin: int, schedule_end: int, begin: int, end: int
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """The step's begin, and its parts with their ends; what lies before its begin is not its own."""
-        start = at = pending.begin if self._end is None else self._end
-        cuts = [(OTHER, pending.begin), (SCHEDULE, pending.end)]
-        if pending.grammar is not None:
-            cuts += [(FORWARD, pending.grammar[0]), (LOGITS, pending.grammar[1])]
+        start = at = schedule_begin if self._end is None else self._end
+        cuts = [(OTHER, schedule_begin), (SCHEDULE, schedule_end)]
+        masked = self._masked.pop(id(output), None)
+        if masked is not None:
+            cuts += [(FORWARD, masked[0]), (LOGITS, masked[1])]
         cuts += [(FORWARD, begin), (OUTPUT, end)]
         codes, ends = [], []
         for code, until in cuts:
@@ -235,7 +252,7 @@ class Batches:
                 codes.append(code)
                 ends.append(until)
                 at = until
-        return start, codes, ends
+        return start, tuple(codes), tuple(ends)
 
     # ---- the end of a request
 

@@ -66,13 +66,18 @@ class Core:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._batches: weakref.WeakKeyDictionary[Any, Batches] = weakref.WeakKeyDictionary()
+        self._latest: Callable[[], Any] = lambda: None  # the scheduler asked for last, if it lives
+        self._its: Batches | None = None
 
     def batches(self, scheduler: Any) -> Batches:
         """The steps of this scheduler."""
-        try:
-            return self._batches[scheduler]
-        except KeyError:
-            return self._batches.setdefault(scheduler, Batches(self.recorder))
+        if self._latest() is scheduler and self._its is not None:
+            return self._its
+        found = self._batches.get(scheduler)
+        if found is None:
+            found = self._batches.setdefault(scheduler, Batches(self.recorder))
+        self._its, self._latest = found, weakref.ref(scheduler)
+        return found
 
     # ---- requests
 

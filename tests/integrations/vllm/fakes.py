@@ -69,7 +69,9 @@ def scheduler(*waiting: Any, running: int = 0, **more: Any) -> Any:
         "scheduler_config": SimpleNamespace(enable_chunked_prefill=True),
         "lora_config": None,
         "kv_cache_manager": SimpleNamespace(
-            block_pool=SimpleNamespace(num_gpu_blocks=100, get_num_free_blocks=lambda: 90)
+            block_pool=SimpleNamespace(
+                num_gpu_blocks=100, free_block_queue=SimpleNamespace(num_free_blocks=90)
+            )
         ),
     }
     return SimpleNamespace(**{**fields, **more})
@@ -82,6 +84,7 @@ def scheduled(new: tuple[str, ...] = (), resumed: tuple[str, ...] = (), **counts
         total_num_scheduled_tokens=sum(counts.values()),
         scheduled_new_reqs=[SimpleNamespace(req_id=name) for name in new],
         scheduled_cached_reqs=SimpleNamespace(resumed_req_ids=set(resumed)),
+        scheduled_spec_decode_tokens={name: [0] * (n - 1) for name, n in counts.items() if 1 < n < 8},
     )
 
 

@@ -13,7 +13,7 @@ class Loop:
     def __init__(self, *names: str) -> None:
         self.heard = Heard()
         self.batches = Batches(self.heard)
-        self.scheduler = scheduler(running=1)
+        self.scheduler = scheduler(running=len(names))
         self.ids = {}
         for name in names:
             self.scheduler.requests[name] = request(name)
@@ -62,8 +62,9 @@ def test_a_step_is_cut_at_schedule_and_update() -> None:
 
 def test_the_step_after_an_idle_time_begins_with_its_own_schedule() -> None:
     loop = Loop("a")
-    loop.scheduler.running = []
-    loop.update(loop.schedule(scheduled(new=("a",), a=8), 100, 110), 150, 155, a=1)
+    output = loop.schedule(scheduled(new=("a",), a=8), 100, 110)
+    loop.scheduler.requests.clear()
+    loop.update(output, 150, 155, a=1)
     loop.update(loop.schedule(scheduled(a=1), 900, 905), 950, 951, a=1)
     assert times(loop.heard)[1] == (900, {"schedule": 5, "forward": 45, "output": 1})
 
@@ -224,6 +225,7 @@ def test_queues_and_blocks_are_said_when_they_change() -> None:
                     begin + 10, begin + 11, a=1)  # fmt: skip
     assert loop.heard.of("batch_state") == [(loop.batches.stream, 0, 0, 1, 0, 10, 100, 0)]
     loop.scheduler.waiting.append(request("b"))
+    loop.scheduler.requests["b"] = loop.scheduler.waiting[0]
     loop.update(loop.schedule(scheduled(a=1), 60, 61), 70, 71, a=1)
     kv = layout.HEAD_REASON_CODE["kv"]
     assert loop.heard.of("batch_state")[1] == (loop.batches.stream, 3, 60, 1, 1, 10, 100, kv)
@@ -236,4 +238,4 @@ def test_grammar_masks_are_logits_time() -> None:
     loop.update(output, 50, 52, a=1)
     _, _, begin, codes, ends, *_ = loop.heard.of("step")[0]
     assert [layout.PARTS[code] for code in codes] == ["schedule", "forward", "logits", "forward", "output"]
-    assert (begin, ends) == (0, [10, 30, 37, 50, 52])
+    assert (begin, ends) == (0, (10, 30, 37, 50, 52))
