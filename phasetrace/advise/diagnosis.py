@@ -86,4 +86,8 @@ def lead(
     if over or unexplained > UNEXPLAINED:
         why = "no rule explains what misses the SLO" if over else "too much of the time is unattributed"
         return (unknown(evidence, not_enough, why), *findings)
+    if evidence.goal_stated and not_enough:
+        # Whoever states a goal asks for the bound, and a rule that could name it lacks a measurement.
+        why = f"nothing is wrong that it shows, but what bounds {evidence.goal} was not measured"
+        return (unknown(evidence, not_enough, why), *findings)
     return (healthy(evidence, not_enough), *findings)

@@ -6,6 +6,7 @@ import pytest
 
 from phasetrace.advise import diagnose
 from phasetrace.analyze import breakdown
+from phasetrace.analyze.machine import Ceilings
 from phasetrace.model import Diagnosis, Goal, Recording, RequestStatus
 from tests.advise import scenes
 
@@ -112,3 +113,13 @@ def test_the_order_of_requests_does_not_matter() -> None:
     recording = scenes.warm_up()
     turned = replace(recording, requests=recording.requests[::-1], steps=recording.steps[::-1])
     assert of(recording).findings == of(turned).findings
+
+
+def test_a_stated_goal_asks_for_the_bound() -> None:
+    """Without a goal nothing is wrong; with one, the device's bound is asked for."""
+    assert of(scenes.chat()).cause == "healthy"
+    found = of(scenes.chat(), goal=Goal.TPOT)
+    assert found.cause == "unknown"
+    assert "phasetrace bench" in found.findings[0].recommendation
+    large = scenes.chat(model={"weight_bytes": 14_000_000_000, "device": "cuda"})
+    assert of(large, goal=Goal.TPOT, ceilings=Ceilings(2e12)).cause == "bandwidth-bound"

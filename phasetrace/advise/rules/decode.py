@@ -59,7 +59,7 @@ def long_output(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"prefill is {percent(evidence.share(evidence.phase_ns(Phase.PREFILL)))}:"
             " a shorter prompt wins at most that",
             *(
-                (f"{keep:,} tokens at this rate fit the target of {target:g} s",)
+                (f"{keep:,} tokens at this rate fit the target of {seconds(target * 1e9)}",)
                 if target is not None
                 else ()
             ),
