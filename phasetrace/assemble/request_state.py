@@ -62,10 +62,12 @@ class RequestState:
     def steps_are_here(self, stream: Stream | None) -> bool:
         """Whether every step up to its last one has come in; True where its last one is not known."""
         first, last = self.first_step, self.last_step
-        if last is None and first is not None and self.data.get("steps"):
-            last = first + int(self.data["steps"]) - 1
-        if stream is None or first is None or last is None:
+        if last is None and self.owns_stream and self.data.get("steps"):
+            first, last = 0, int(self.data["steps"]) - 1
+        if first is None or last is None:
             return True
+        if stream is None:
+            return False
         return all(index in stream.times for index in range(first, last + 1))
 
     def span(self, stream: Stream | None) -> Span | None:

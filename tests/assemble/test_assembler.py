@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from phasetrace.assemble.assembler import Assembler
 from phasetrace.assemble.spool import SegmentInfo
@@ -17,6 +19,8 @@ FORWARD, CRITERIA, SETUP = (layout.PART_CODE[name] for name in ("forward", "crit
 
 class App:
     """An application whose records go straight to an assembler."""
+
+    says_steps = False
 
     def __init__(self, assembler: Assembler | None = None, key: str = "00000000000000a1") -> None:
         self.clock = Clock()
@@ -54,7 +58,9 @@ class App:
             first = {"joined": (request,), "scheduled": [(request, prompt)]} if index == 0 else {}
             self.step(request, index, **first)
         self.clock.tick(MS)
-        self.finished(request, sequences=[{"prompt": prompt, "output": tokens, "reason": "length"}])
+        ended = [{"prompt": prompt, "output": tokens, "reason": "length"}]
+        said = {"steps": tokens} if self.says_steps else {}
+        self.finished(request, sequences=ended, **said)
 
     def end(self) -> Recording:
         self.assembler.process_ended(self.info.process)
@@ -401,3 +407,44 @@ def test_facts_are_repeated_only_when_they_change() -> None:
     app.generate(2, model=3)
     counted = app.end().processes
     assert [p.hook_calls for p in counted] == [13]
+
+
+class Kept(App):
+    """An application whose records wait in the segments of its threads."""
+
+    says_steps = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.segments: tuple[list[tuple[int, bytes]], ...] = ([], [])
+        self._turn = 0
+
+    def write(self, kind: int, payload: bytes) -> None:
+        self._turn += 1
+        self.segments[self._turn * 7 % 5 % 2].append((kind, payload))
+
+
+@given(draws=st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9), st.booleans()), max_size=14))
+def test_whatever_the_order_of_drains_each_request_comes_once_and_whole(
+    draws: list[tuple[int, int, bool]],
+) -> None:
+    app = Kept()
+    for request in range(1, 6):
+        app.generate(request, tokens=4)
+    parts: list[Recording] = []
+    takes = 0
+    for segment, size, takes_then in draws:
+        records = app.segments[segment]
+        app.assembler.feed(app.info, records[:size])
+        del records[:size]
+        if takes_then and takes < 2:  # a request is let go when nothing more can be expected of it
+            takes += 1
+            parts.append(app.assembler.take())
+    for records in app.segments:
+        app.assembler.feed(app.info, records)
+    parts.append(app.end())
+    requests = [request for part in parts for request in part.requests]
+    assert sorted(request.id for request in requests) == [f"{app.info.process}-{n}" for n in range(1, 6)]
+    whole = [request for request in requests if request.status is RequestStatus.OK]
+    assert len(whole) == 5
+    assert sum(len(steps) for part in parts for steps in part.steps) == 20
