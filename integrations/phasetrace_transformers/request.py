@@ -108,7 +108,7 @@ class Request:
         """The call has returned or raised, at `time`."""
         timeline = self.timeline
         timeline.finish(time, completed=error is None)
-        data: dict[str, Any] = {}
+        data: dict[str, Any] = {"steps": timeline.index}  # these may stand in other threads' segments
         if timeline.inexact:
             data["forward_end"] = "upper-bound"
         if timeline.streamed:
