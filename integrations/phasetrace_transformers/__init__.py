@@ -15,12 +15,12 @@ What is hooked, and why there:
 - Continuous batching: `add_request`, `add_waiting_request`, `prepare_next_batch`, `_generation_step`,
   `update_batch`.
 
-What is not seen: a loop written by hand around `model(...)`; what a model's own override of `generate` does
-around the inner `generate` it calls; tokenising outside of a pipeline (it counts as the application's
-time); a streamer whose methods sit on the instance. With assisted decoding a forward's end is an upper
-bound (`forward_end`): accepting tokens and cropping the cache happen before the next hook. On an
-accelerator, host times run ahead of the device; device times stand beside them where events can give them
-without waiting (not verified on a GPU yet).
+What is not seen: a loop written by hand around `model(...)`, also one in a model's own `generate` that
+never calls the inherited one; what such an override does around the inner `generate` it calls; tokenising
+outside of a pipeline (it counts as the application's time); a streamer whose methods sit on the instance.
+With assisted decoding a forward's end is an upper bound (`forward_end`): accepting tokens and cropping
+the cache happen before the next hook. On an accelerator, host times run ahead of the device; device times
+stand beside them where events can give them without waiting (not verified on a GPU yet).
 """
 
 from __future__ import annotations

@@ -53,29 +53,32 @@ class Streamer:
         self.said.append(value)
 
 
-model, streamer, outputs = Model(), Streamer(), []
-outputs.append(model.generate(Ids([[1, 2, 3], [4, 5, 6]]), max_new_tokens=5, streamer=streamer).rows)
-worker = threading.Thread(
-    target=lambda: outputs.append(model.generate(Ids([[7] * 40]), max_new_tokens=3).rows)
-)
-worker.start()
-worker.join()
+def main():
+    model, streamer, outputs = Model(), Streamer(), []
+    outputs.append(model.generate(Ids([[1, 2, 3], [4, 5, 6]]), max_new_tokens=5, streamer=streamer).rows)
+    worker = threading.Thread(
+        target=lambda: outputs.append(model.generate(Ids([[7] * 40]), max_new_tokens=3).rows)
+    )
+    worker.start()
+    worker.join()
+
+    def failing(ids, scores):
+        raise RuntimeError("a secret of the application")
+
+    try:
+        model.generate(Ids([[1]]), stopping_criteria=[failing])
+    except RuntimeError as error:
+        outputs.append(str(error))
+    facts = {
+        "outputs": outputs,
+        "said": streamer.said,
+        "signature": str(inspect.signature(GenerationMixin.generate)),
+        "name": GenerationMixin.generate.__qualname__,
+        "doc": GenerationMixin.generate.__doc__,
+    }
+    print(json.dumps(facts))
+    sys.exit(3)
 
 
-def failing(ids, scores):
-    raise RuntimeError("a secret of the application")
-
-
-try:
-    model.generate(Ids([[1]]), stopping_criteria=[failing])
-except RuntimeError as error:
-    outputs.append(str(error))
-facts = {
-    "outputs": outputs,
-    "said": streamer.said,
-    "signature": str(inspect.signature(GenerationMixin.generate)),
-    "name": GenerationMixin.generate.__qualname__,
-    "doc": GenerationMixin.generate.__doc__,
-}
-print(json.dumps(facts))
-sys.exit(3)
+if __name__ == "__main__":
+    main()

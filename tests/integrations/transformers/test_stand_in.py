@@ -1,7 +1,9 @@
 """The hooks on every Python that can be recorded, with forty lines in the place of transformers."""
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,33 @@ def test_the_application_runs_as_without_recording_and_is_recorded(recorded: Run
     assert first.settings["streamer"] is True
     assert failed.error_type == "RuntimeError"
     assert not recorded.blobs(layout.TROUBLE)
+
+
+SPAN = """
+from opentelemetry.sdk.trace import TracerProvider
+from stand_in_application import Ids, Model
+
+model = Model()
+with TracerProvider().get_tracer("app").start_as_current_span("work") as span:
+    model.generate(Ids([[1, 2]]), max_new_tokens=2)
+    model.generate(Ids([[1, 2]]), max_new_tokens=2)
+model.generate(Ids([[1, 2]]), max_new_tokens=2)
+context = span.get_span_context()
+print(f"{context.trace_id:032x} {context.span_id:016x} {span.start_time}")
+"""
+
+
+def test_the_application_s_real_span_is_the_parent(tmp_path: Path) -> None:
+    run = Run(tmp_path, Path(sys.executable))
+    folders = [run.run, STAND_IN, APPLICATION.parent]
+    seen = run("-c", SPAN, PYTHONPATH=os.pathsep.join(map(str, folders)), PYTHONWARNINGS="")
+    trace, span, begin = seen.stdout.split()
+    arrivals = run.blobs(layout.ARRIVED)
+    told = {"trace": trace, "span": span, "begin_wall": int(begin)}
+    assert [arrival.get("parent") for arrival in arrivals] == [told, told, None]
+    assert arrivals[0]["frontend_begin"] < arrivals[1]["frontend_begin"], (
+        "the second begins where the first ended"
+    )
 
 
 def refused(recorded: Run, tmp_path: Path, version: str) -> dict[str, object]:

@@ -13,8 +13,9 @@ from phasetrace_agent import layout
 from tests.integrations.transformers.recorded import run_recorded
 
 pytestmark = pytest.mark.slow
-# Between two stamps of the same instant another process may have had the processor, for milliseconds on a busy
-# machine, which says nothing of either. So each case is measured several times and of every step the best counts.
+# Between two stamps of the same instant another process may have had the processor, for milliseconds on a
+# busy machine, which says nothing of either. So each case is measured several times, and of every step the
+# best counts.
 REPEATS = 3
 
 
