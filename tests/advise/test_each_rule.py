@@ -249,3 +249,12 @@ def test_slots_full() -> None:
     assert queue.slots_full(evidence(scenes.chat())) is None
     assert isinstance(queue.slots_full(evidence(crowd({2: 10.0, 8: 11.0}))), Finding)
     assert queue.slots_full(evidence(crowd({2: 10.0, 8: 40.0}))) is None
+
+
+def test_no_kv_cache_does_not_extrapolate_from_nearly_equal_lengths() -> None:
+    """Steps that compute 100 to 130 positions and take much the same time tell nothing of a step for one."""
+    flat = scenes.no_kv_cache(step_ms=[55 + 4 * (k % 3 - 1) for k in range(31)])
+    found = decode.no_kv_cache(evidence(flat))
+    assert isinstance(found, Finding)
+    assert found.prediction is not None
+    assert found.prediction.ratio > 2

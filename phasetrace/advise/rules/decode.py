@@ -11,7 +11,7 @@ from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict
 from phasetrace.advise.recompute import decode_rows_of, recomputes
 from phasetrace.advise.words import count, percent, seconds
-from phasetrace.analyze.rates import FORWARD, non_negative
+from phasetrace.analyze.rates import FORWARD, LEAST_RANGE, non_negative
 from phasetrace.analyze.step_table import UNKNOWN
 from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown
 from phasetrace.semconv import Cause
@@ -22,7 +22,7 @@ LONG_OUTPUT = (
     512  # tokens: twice a usual chat answer; with a stated goal any length that owns the time counts
 )
 SHORTER = 0.5  # of the output, where no target says how much: a step that a prompt can ask for
-UNSEEN_STEP = 0.1  # of a step: what is assumed to stay where the positions computed are unknown
+UNSEEN_STEP = 0.2  # of a step stays, where lengths vary too little to extrapolate; 0.13 to 0.22 on CPU
 ROW_COST = 0.35  # exponent of the cost of n sequences a prompt, n ** 0.35: between free (0) and n times (1)
 
 
@@ -91,10 +91,13 @@ def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:
     spent = float(forward.sum())
     least_left = left = spent * UNSEEN_STEP
     if known.any():
-        points = np.stack([np.ones(int(known.sum())), computed[known].astype(np.float64)], axis=1)
-        fixed, slope = non_negative(points, forward[known].astype(np.float64))
-        least_left = spent * min(1.0, sequences / float(computed[known].mean()))
-        left = min(spent, max((fixed + slope * sequences) * len(forward), least_left))
+        seen = computed[known]
+        least_left = spent * min(1.0, sequences / float(seen.mean()))
+        left = max(left, least_left)
+        if seen.max() >= LEAST_RANGE * seen.min():
+            points = np.stack([np.ones(len(seen)), seen.astype(np.float64)], axis=1)
+            fixed, slope = non_negative(points, forward[known].astype(np.float64))
+            left = min(spent, max((fixed + slope * sequences) * len(forward), least_left))
     off = all(r.request.settings.get("use_cache") is False for r in affected)
     per_step = computed[known].mean() / sequences if known.any() else 0
     return Finding(
