@@ -195,7 +195,7 @@ class Steps:
     device_ns: Ints | None = None  # time on the device, -1 where unknown
     running: Ints | None = None  # sequences in the step
     new_tokens: Ints | None = None  # tokens given out, summed over sequences
-    computed_tokens: Ints | None = None  # input positions computed: prompt chunks, padding, one a decoding sequence
+    computed_tokens: Ints | None = None  # input positions computed: prompts, padding, one a decoding row
 
     def __len__(self) -> int:
         return len(self.begin_ns)
