@@ -1,6 +1,7 @@
 """Every noun of phasetrace: what was recorded, what it breaks down into, what is diagnosed. Pure data.
 
-Times are `int` nanoseconds since the Unix epoch (`_ns`), durations `int` nanoseconds; conversion happens in `render` only.
+Times are `int` nanoseconds since the Unix epoch (`_ns`), durations `int` nanoseconds; conversion happens in
+`render` only.
 `None` always means unknown, never zero.
 """
 
@@ -109,11 +110,12 @@ class PrefixChunk:
 class Request:
     """One `generate()` call, one prompt given to a server, or one HTTP request.
 
-    The marks are in order where known: arrival <= received <= scheduled <= first token <= last token <= finished.
-    `stream`, `first_step` and `last_step` tie the request to the steps it took part in; every step of that range
-    gave each of its unfinished sequences one token, except where `yields` says otherwise. `prefill_chunks` names
-    the steps that read prompt tokens (the last of them gives the first token) with the positions computed, padding
-    included, summed over sequences; `yields` counts tokens a sequence. A step's end is its tokens' time.
+    The marks are in order where known: arrival <= received <= scheduled <= first token <= last token <=
+    finished. `stream`, `first_step` and `last_step` tie the request to the steps it took part in; every
+    step of that range gave each of its unfinished sequences one token, except where `yields` says
+    otherwise. `prefill_chunks` names the steps that read prompt tokens (the last of them gives the first
+    token) with the positions computed, padding included, summed over sequences; `yields` counts tokens a
+    sequence. A step's end is its tokens' time.
     """
 
     id: str  # unique in a recording
@@ -281,7 +283,7 @@ class Recording:
     source: str = "phasetrace"  # who wrote the trace
 
 
-# ---- analysis -------------------------------------------------------------------------------------------------------
+# ---- analysis ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +296,7 @@ class PartTime:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """How long a phase took. `parts` sum to `ns` when there are any; without, the phase could not be split."""
+    """How long a phase took. `parts` sum to `ns`; without any, the phase could not be split."""
 
     phase: Phase
     ns: int
@@ -353,7 +355,7 @@ class Breakdown:
         return sum(p.ns for p in self.phases)
 
 
-# ---- diagnosis ------------------------------------------------------------------------------------------------------
+# ---- diagnosis ----
 
 
 class Goal(StrEnum):

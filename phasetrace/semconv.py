@@ -1,4 +1,4 @@
-"""The one list of names that others see: spans, attributes, metrics, causes; with units and meanings. Pure data.
+"""The one list of names that others see: spans, attributes, metrics, causes; with units and meanings.
 
 Names follow the OpenTelemetry GenAI conventions where those have one; what they lack is under `phasetrace.*`.
 """
