@@ -20,6 +20,14 @@ NUMBERS = (
     "low_memory", "disable_compile", "output_scores", "output_logits", "output_attentions",
     "output_hidden_states",
 )  # fmt: skip
+# What 4.x fills in where nobody asked for it: not worth a word
+NEUTRAL = {
+    "num_beams": 1, "num_beam_groups": 1, "num_return_sequences": 1, "temperature": 1.0, "top_k": 50,
+    "top_p": 1.0, "typical_p": 1.0, "repetition_penalty": 1.0, "no_repeat_ngram_size": 0,
+    "length_penalty": 1.0, "early_stopping": False, "min_new_tokens": 0, "output_scores": False,
+    "output_logits": False, "output_attentions": False, "output_hidden_states": False, "low_memory": False,
+    "num_assistant_tokens": 20, "assistant_confidence_threshold": 0.4,
+}  # fmt: skip
 CACHES = (
     "static", "offloaded_static", "sliding_window", "hybrid", "offloaded_hybrid", "hybrid_chunked",
     "mamba", "quantized", "offloaded", "dynamic", "dynamic_full", "paged",
@@ -131,8 +139,10 @@ def settings(call: Call) -> dict[str, bool | int | float | str]:
     found: dict[str, bool | int | float | str] = {}
     for name in NUMBERS:
         value = call.knob(name)
-        if type(value) in (bool, int, float) and not (value is False and name.startswith("output_")):
+        if type(value) in (bool, int, float) and value != NEUTRAL.get(name):
             found[name] = value
+    if "max_new_tokens" in found:
+        found.pop("max_length", None)
     cache = call.knob("cache_implementation")
     if cache in CACHES:
         found["cache_implementation"] = cache
