@@ -291,7 +291,7 @@ class Frontend:
             if OUTPUT.on and self.recorder.enabled:
                 try:
                     for name in aborted:
-                        self._ended(name, states.get(name), {"reason": "abort"})
+                        self._ended(name, states.get(name), {"reason": "abort", "error": "aborted"})
                 except Exception as error:
                     OUTPUT.fail(error)
             return aborted

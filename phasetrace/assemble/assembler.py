@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from phasetrace.assemble.joins import Joins
 from phasetrace.assemble.process_state import ProcessState
 from phasetrace.assemble.spool import Record, SegmentInfo
 from phasetrace.assemble.wall_clock import WallClock
@@ -19,6 +20,7 @@ class Assembler:
 
     def __init__(self) -> None:
         self._wall = WallClock()
+        self._joins = Joins()
         self._processes: dict[str, ProcessState] = {}
         self._begin: int | None = None
         self._end: int | None = None
@@ -28,7 +30,7 @@ class Assembler:
         self._wall.pair(info.monotonic_ns, info.wall_ns)
         state = self._processes.get(info.process)
         if state is None:
-            state = self._processes[info.process] = ProcessState(info, self._wall)
+            state = self._processes[info.process] = ProcessState(info, self._wall, self._joins)
         state.facts.segment(info)
         state.feed(records)
 
@@ -36,7 +38,7 @@ class Assembler:
         """Count records that a process could not write at all."""
         if key not in self._processes:
             info = SegmentInfo(key, pid=0, parent_pid=0, number=0, execs=0, monotonic_ns=0, wall_ns=0)
-            self._processes[key] = ProcessState(info, self._wall)
+            self._processes[key] = ProcessState(info, self._wall, self._joins)
         self._processes[key].facts.lost(records)
 
     def process_ended(self, key: str) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from phasetrace.assemble.facts import ProcessFacts
+from phasetrace.assemble.joined_request import join
+from phasetrace.assemble.joins import CORE, FRONTEND, Joins
 from phasetrace.assemble.request_builder import build_request
 from phasetrace.assemble.request_state import RequestState
 from phasetrace.assemble.spool import Record, SegmentInfo
@@ -24,10 +26,11 @@ _PATIENCE = 10
 class ProcessState:
     """Sorts a process's records into requests, streams and facts, and gives out what is complete."""
 
-    def __init__(self, info: SegmentInfo, wall: WallClock) -> None:
+    def __init__(self, info: SegmentInfo, wall: WallClock, joins: Joins) -> None:
         self.key = info.process
         self.facts = ProcessFacts(info, wall)
         self._wall = wall
+        self._joins = joins
         self._requests: dict[int, RequestState] = {}
         self._done = _Done()
         self._streams: dict[int, Stream] = {}
@@ -69,6 +72,8 @@ class ProcessState:
     def end(self) -> None:
         """The process is gone: whatever is live was cut off."""
         self._ended = True
+        for state in self._requests.values():
+            state.told = True
 
     # ---- records ----
 
@@ -83,19 +88,19 @@ class ProcessState:
         ident, _, time, data = layout.decode_blob(payload)
         if (state := self._request(ident)) is not None:
             state.arrived = time
-            state.merge(data)
+            self._merge(state, data)
             self.facts.seen(time)
 
     def _on_detail(self, payload: bytes) -> None:
         ident, _, _, data = layout.decode_blob(payload)
         if (state := self._request(ident)) is not None:
-            state.merge(data)
+            self._merge(state, data)
 
     def _on_finished(self, payload: bytes) -> None:
         ident, _, time, data = layout.decode_blob(payload)
         if (state := self._request(ident)) is not None:
             state.finished = time
-            state.merge(data)
+            self._merge(state, data)
             self.facts.seen(time)
 
     def _on_mark(self, payload: bytes) -> None:
@@ -116,11 +121,11 @@ class ProcessState:
         index = step["index"]
         self.facts.seen(stream.times[index][1])
         for request in step["joined"]:
-            if (state := self._request(request)) is not None and state.first_step is None:
-                state.first_step = index
+            if (state := self._request(request)) is not None:
+                state.joined.append(index)
         for request in step["left"]:
             if (state := self._request(request)) is not None:
-                state.last_step = index
+                state.left.append(index)
         for request, tokens in step["scheduled"]:
             if (state := self._request(request)) is not None:
                 state.scheduled[index] = tokens
@@ -140,6 +145,11 @@ class ProcessState:
     def _on_trouble(self, payload: bytes) -> None:
         self.facts.trouble(layout.decode_blob(payload)[3])
 
+    def _merge(self, state: RequestState, data: dict[str, Any]) -> None:
+        state.merge(data)
+        if state.side is not None:
+            self._joins.note(state)
+
     def _request(self, ident: int) -> RequestState | None:
         """Its state; None where it was given out already, so that a late word makes no ghost of it."""
         if ident in self._done:
@@ -154,19 +164,43 @@ class ProcessState:
         requests: list[Request] = []
         engaged: dict[int, int] = {}  # shared streams up to the step that a request of this take needs
         for state in [s for s in self._requests.values() if self._complete(s)]:
+            if state.given_out:  # with another side of it
+                self._forget(state)
+                continue
             stream = self._streams.get(state.stream)
+            last = -1 if state.last_step is None else state.last_step
             if state.arrived is not None or state.finished is not None:
-                requests.append(build_request(state, stream, self._wall, self.facts.engine))
+                request = self._build(state)
+                requests.append(request)
+                last = max(last, -1 if request.last_step is None else request.last_step)
             if stream is not None and state.owns_stream:
                 steps += self._cut_own(state, stream)
             else:
-                last = state.last_step if state.last_step is not None else -1
                 engaged[state.stream] = max(last, engaged.get(state.stream, -1))
-            del self._requests[state.ident]
-            self._done.add(state.ident)
+            self._forget(state)
         for stream in list(self._streams.values()):
             steps += self._cut_shared(stream, engaged)
         return requests, steps
+
+    def _build(self, state: RequestState) -> Request:
+        """The request, together with its other sides."""
+        frontend = self._joins.frontend_of(state) if state.side == CORE else None
+        if frontend is None:
+            return self._alone(state)
+        cores = self._joins.cores_of(frontend)
+        for side in (frontend, *cores):
+            side.given_out = True
+        # A side in another process has its steps there: they are not this request's
+        return join(self._alone(frontend), [self._alone(core) for core in cores])
+
+    def _alone(self, state: RequestState) -> Request:
+        stream = self._streams.get(state.stream) if state.process == self.key else None
+        return build_request(state, stream, self._wall, self.facts.engine)
+
+    def _forget(self, state: RequestState) -> None:
+        self._joins.forget(state)
+        del self._requests[state.ident]
+        self._done.add(state.ident)
 
     def pauses(self) -> list[Pause]:
         """The pauses since the last call."""
@@ -189,17 +223,31 @@ class ProcessState:
         return new
 
     def _complete(self, state: RequestState) -> bool:
-        """Whether nothing more is to be expected of it.
+        """Whether nothing more is to be expected of it, on any side."""
+        if state.given_out:
+            return True
+        if not self._told(state):
+            return False
+        if state.side == FRONTEND and self._joins.cores_of(state):
+            return False  # it is given out with the core's side
+        frontend = self._joins.frontend_of(state) if state.side == CORE else None
+        if frontend is None:
+            return True
+        return all(side.told for side in (frontend, *self._joins.cores_of(frontend)))
 
-        A finished one is held back until the next take: its last device time or detail may come after it.
+    def _told(self, state: RequestState) -> bool:
+        """Whether this side has said its last word.
+
+        A finished one is held back until the next take: its last device time or detail may come after it, and
+        so may the first word of its other side.
         """
         if self._ended:
-            return True
-        if state.finished is None:
-            return False
-        state.takes_since_finished += 1
-        here = state.arrived is not None and state.steps_are_here(self._streams.get(state.stream))
-        return state.takes_since_finished > (1 if here else _PATIENCE)
+            state.told = True
+        elif state.finished is not None:
+            state.takes_since_finished += 1
+            here = state.arrived is not None and state.steps_are_here(self._streams.get(state.stream))
+            state.told = state.takes_since_finished > (1 if here else _PATIENCE)
+        return state.told
 
     def _cut_own(self, state: RequestState, stream: Stream) -> list[Steps]:
         indices = stream.waiting()

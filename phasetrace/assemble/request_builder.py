@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from phasetrace.assemble.joins import FRONTEND
 from phasetrace.assemble.request_state import RequestState, Span
 from phasetrace.assemble.stream import Stream
 from phasetrace.assemble.wall_clock import WallClock
@@ -24,6 +25,7 @@ class _Builder:
         self.wall = wall
         self.times = stream.times if stream is not None else {}
         self.span = state.span(stream)
+        self.yields = state.yields(self.span) if self.span else {}
         self.derived: set[str] = set()
 
     def request(self, engine: str) -> Request:
@@ -68,7 +70,7 @@ class _Builder:
             first_step=self.span[0] if self.span else None,
             last_step=self.span[1] if self.span else None,
             prefill_chunks=self._prefill_chunks(yielding),
-            yields=tuple(StepCount(step, n) for step, n in sorted(state.yielded.items())),
+            yields=tuple(StepCount(step, n) for step, n in self.yields.items()),
             preemptions=self._preemptions(),
             prefixes=self._prefixes(),
             derived=frozenset(self.derived),
@@ -80,7 +82,8 @@ class _Builder:
 
     def _received(self) -> int | None:
         mark = self._mark(layout.RECEIVED)
-        if mark is None and self.state.owns_stream and self.state.arrived is not None:
+        alone = self.state.owns_stream and self.state.side is None
+        if mark is None and alone and self.state.arrived is not None:
             return self.wall.at(self.state.arrived)  # the call of generate() is both
         return mark
 
@@ -101,7 +104,7 @@ class _Builder:
         return None if first is None or last is None else (first, last)
 
     def _yields(self, index: int) -> bool:
-        return index in self.times and self.state.yielded.get(index, 1) > 0
+        return index in self.times and self.yields.get(index, 1) > 0
 
     def _end_of(self, index: int, name: str) -> int:
         self.derived.add(name)
@@ -119,7 +122,8 @@ class _Builder:
         elif begin_wall is not None:
             arrival = int(begin_wall)
         elif tokenize:
-            arrival = self.wall.at(tokenize[0])
+            arrived = self.state.arrived
+            arrival = self.wall.at(tokenize[0] if arrived is None else min(tokenize[0], arrived))
         elif self.state.arrived is not None:
             arrival = self.wall.at(self.state.arrived)
         else:
@@ -158,7 +162,7 @@ class _Builder:
     def _given(self) -> int | None:
         if self.span is None:
             return None
-        return sum(self.state.yielded.get(i, 1) for i in range(self.span[0], self.span[1] + 1))
+        return sum(self.yields.get(i, 1) for i in range(self.span[0], self.span[1] + 1))
 
     def _finish_reason(self, sequences: tuple[Sequence, ...]) -> str | None:
         if self.data.get("reason"):
@@ -170,13 +174,15 @@ class _Builder:
         if self.span is None:
             return ()
         last = yielding[0] if yielding else self.span[1]
-        chunks = {i: n for i, n in self.state.scheduled.items() if self.span[0] <= i <= last}
+        chunks = {i: n for i, n in self.state.scheduled.items() if n and self.span[0] <= i <= last}
         if yielding:
             chunks.setdefault(last, self.state.rows)
         return tuple(StepCount(i, n) for i, n in sorted(chunks.items()))
 
     def _inside(self, name: str, begin: int | None, end: int | None) -> int | None:
         interval = self.data.get(name)
+        if interval and self.state.side == FRONTEND:  # which does not know these marks
+            return int(interval[1] - interval[0])
         if not interval or begin is None or end is None:
             return None
         low, high = self.wall.at(interval[0]), self.wall.at(interval[1])

@@ -22,14 +22,43 @@ class RequestState:
     ident: int
     arrived: int | None = None
     finished: int | None = None
-    first_step: int | None = None
-    last_step: int | None = None
+    joined: list[int] = field(default_factory=list)  # steps with which it entered the batch
+    left: list[int] = field(default_factory=list)  # and after which it left it
     data: dict[str, Any] = field(default_factory=dict)
     marks: dict[int, list[int]] = field(default_factory=dict)
     prefixes: dict[int, tuple[PrefixChunk, ...]] = field(default_factory=dict)
     scheduled: dict[int, int] = field(default_factory=dict)  # step -> positions, where not one a row
     yielded: dict[int, int] = field(default_factory=dict)  # step -> tokens a sequence, where not one
     takes_since_finished: int = 0
+    told: bool = False  # nothing more is to be expected of it
+    given_out: bool = False  # with another side of it
+
+    @property
+    def side(self) -> str | None:
+        """Which side of a request this is, where several processes tell of it."""
+        side = self.data.get("side")
+        return side if isinstance(side, str) else None
+
+    @property
+    def first_step(self) -> int | None:
+        """The step with which it first entered the batch."""
+        return min(self.joined, default=None)
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step it took part in, once it has left the batch for good."""
+        if self.left and max(self.left) >= max(self.joined, default=0):
+            return max(self.left)
+        told = self.data.get("last_step")
+        return told if isinstance(told, int) else None
+
+    def away(self) -> set[int]:
+        """The steps between its first and its last in which it was not in the batch: it had been evicted."""
+        missed: set[int] = set()
+        for again in sorted(self.joined)[1:]:
+            before = max((step for step in self.left if step < again), default=again)
+            missed.update(range(before + 1, again))
+        return missed
 
     @property
     def stream(self) -> int:
@@ -82,6 +111,11 @@ class RequestState:
         if first is None or last is None or last < first:
             return None
         return first, last
+
+    def yields(self, span: Span) -> dict[int, int]:
+        """Tokens a sequence by step, where not one: none where it was away."""
+        away = dict.fromkeys((step for step in self.away() if span[0] <= step <= span[1]), 0)
+        return dict(sorted({**away, **self.yielded}.items()))
 
     def tokens_by_step(self, span: Span, outputs: list[int | None]) -> Ints:
         """Tokens that its sequences gave out in each step; a sequence that has ended gives none."""

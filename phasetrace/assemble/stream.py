@@ -116,7 +116,8 @@ class Stream:
             rows = sum(self._members.values())
             new = sum((n - 1) * self._members.get(request, 1) for request, n in step["yielded"])
             computed = sum(n - self._members.get(request, 1) for request, n in step["scheduled"])
-            counts.append((rows, max(rows + new, 0), max(rows + computed, 0)))
+            idle = sum(self._members.get(request, 1) for request, n in step["scheduled"] if n == 0)
+            counts.append((max(rows - idle, 0), max(rows + new, 0), max(rows + computed, 0)))
             for request in step["left"]:
                 self._members.pop(request, None)
         columns = np.array(counts, np.int64)

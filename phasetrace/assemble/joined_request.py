@@ -1,0 +1,110 @@
+"""A request as its frontend saw it and as the engine core did, made one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from phasetrace.model import Request, RequestStatus, StepCount
+
+
+def join(frontend: Request, cores: Sequence[Request]) -> Request:
+    """The frontend says when it began and ended and what the user got, the core what lay between.
+
+    Several in the core are sequences of one request: it is scheduled with the first of them, and each gives
+    its own tokens. Those that ran in other processes than the first lend no steps.
+    """
+    core = _together([request for request in cores if request.process == cores[0].process])
+    finished = frontend.finished_ns
+    if finished is not None and core.last_token_ns is not None:
+        finished = max(finished, core.last_token_ns)
+    arrival = min(frontend.arrival_ns, core.arrival_ns)
+    sequences = frontend.sequences or tuple(row for request in cores for row in request.sequences)
+    derived = core.derived if frontend.sequences else core.derived | frontend.derived & {"sequences"}
+    return replace(
+        core,
+        external_id=frontend.external_id or core.external_id,
+        trace_id=frontend.trace_id if frontend.parent_span_id else core.trace_id,
+        parent_span_id=frontend.parent_span_id or core.parent_span_id,
+        operation=frontend.operation,
+        arrival_ns=arrival,
+        finished_ns=finished,
+        status=_status(frontend, core),
+        error_type=frontend.error_type or core.error_type,
+        finish_reason=frontend.finish_reason or core.finish_reason,
+        sequences=sequences,
+        cached_tokens=_sum(request.cached_tokens for request in cores),
+        tokenize_ns=_within(frontend.tokenize_ns, arrival, core.received_ns),
+        detokenize_ns=_within(frontend.detokenize_ns, core.last_token_ns, finished),
+        settings={**core.settings, **frontend.settings},
+        derived=derived,
+    )
+
+
+def _status(frontend: Request, core: Request) -> RequestStatus:
+    """The user's view counts: what the frontend could still answer was answered."""
+    if RequestStatus.FAILED in (frontend.status, core.status):
+        return RequestStatus.FAILED
+    return frontend.status
+
+
+def _together(cores: Sequence[Request]) -> Request:
+    first = min(cores, key=lambda request: request.arrival_ns)
+    if len(cores) == 1:
+        return first
+    begin = _least(request.first_step for request in cores)
+    end = _most(request.last_step for request in cores)
+    return replace(
+        first,
+        received_ns=_least(request.received_ns for request in cores),
+        scheduled_ns=_least(request.scheduled_ns for request in cores),
+        first_token_ns=_least(request.first_token_ns for request in cores),
+        last_token_ns=_most(request.last_token_ns for request in cores),
+        first_step=begin,
+        last_step=end,
+        prefill_chunks=_summed(chunk for request in cores for chunk in request.prefill_chunks),
+        yields=_yields(cores, begin, end),
+        preemptions=(),  # one sequence's: the others went on
+        derived=frozenset[str]().union(*(request.derived for request in cores)),
+    )
+
+
+def _summed(chunks: Iterable[StepCount]) -> tuple[StepCount, ...]:
+    tokens: Counter[int] = Counter()
+    for chunk in chunks:
+        tokens[chunk.step] += chunk.tokens
+    return tuple(StepCount(step, count) for step, count in sorted(tokens.items()))
+
+
+def _yields(cores: Sequence[Request], begin: int | None, end: int | None) -> tuple[StepCount, ...]:
+    """Steps that gave the foremost of the sequences other than one token."""
+    if begin is None or end is None:
+        return ()
+    given = dict.fromkeys(range(begin, end + 1), 0)
+    for request in cores:
+        if request.first_step is None or request.last_step is None:
+            continue
+        other = {count.step: count.tokens for count in request.yields}
+        for step in range(request.first_step, request.last_step + 1):
+            given[step] = max(given[step], other.get(step, 1))
+    return tuple(StepCount(step, tokens) for step, tokens in given.items() if tokens != 1)
+
+
+def _within(ns: int | None, begin: int | None, end: int | None) -> int | None:
+    if ns is None or begin is None or end is None:
+        return None
+    return max(0, min(ns, end - begin))
+
+
+def _least(values: Iterable[int | None]) -> int | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

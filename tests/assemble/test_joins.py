@@ -1,0 +1,207 @@
+"""A server's frontend and its engine core tell of the same request in two processes: one comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from phasetrace.assemble.assembler import Assembler
+from phasetrace.assemble.spool import SegmentInfo
+from phasetrace.model import Interval, Recording, Request, RequestStatus, StepCount
+from phasetrace_agent import layout
+from tests.builders import EPOCH, MS
+
+FORWARD = layout.PART_CODE["forward"]
+STREAM = 1
+TRACE, SPAN = "a" * 32, "b" * 16
+
+
+class Server:
+    """A frontend (its requests are numbered from 1) and a core (from 11); times are milliseconds."""
+
+    def __init__(self) -> None:
+        self.assembler = Assembler()
+        self.frontend = SegmentInfo("00000000000000f0", 1, 0, 0, 0, 0, EPOCH)
+        self.core = SegmentInfo("00000000000000c0", 2, 1, 0, 0, 0, EPOCH)
+
+    def blob(self, info: SegmentInfo, kind: int, ident: int, ms: float, **data: Any) -> None:
+        payload = layout.encode_blob(ident, 0, int(ms * MS), data)
+        self.assembler.feed(info, [(kind, payload)])
+
+    def asked(self, ident: int, name: str, ms: float, **data: Any) -> None:
+        told = {"engine": "vllm", "side": "frontend", "external": name, **data}
+        self.blob(self.frontend, layout.ARRIVED, ident, ms, **told)
+
+    def answered(self, ident: int, ms: float, output: int, **data: Any) -> None:
+        rows = [{"prompt": 8, "padding": 0, "output": output, "reason": "length"}]
+        told = {"reason": "length", "sequences": rows, **data}
+        self.blob(self.frontend, layout.FINISHED, ident, ms, **told)
+
+    def received(self, ident: int, name: str, ms: float, **data: Any) -> None:
+        told = {"engine": "vllm", "side": "core", "external": name, "stream": STREAM, **data}
+        told.setdefault("sequences", [{"prompt": 8, "padding": 0}])
+        self.blob(self.core, layout.ARRIVED, ident, ms, **told)
+        self.mark(ident, layout.RECEIVED, ms)
+
+    def mark(self, ident: int, point: int, ms: float) -> None:
+        self.assembler.feed(self.core, [(layout.MARK, layout.encode_mark(ident, point, int(ms * MS)))])
+
+    def step(self, index: int, begin: float, end: float, **changes: Any) -> None:
+        times = int(begin * MS), [FORWARD], [int(end * MS)]
+        payload = layout.encode_step(STREAM, index, *times, **changes)
+        self.assembler.feed(self.core, [(layout.STEP, payload)])
+
+    def left(self, ident: int, ms: float, **data: Any) -> None:
+        rows = [{"prompt": 8, "padding": 0, "output": 2, "reason": "length"}]
+        self.blob(self.core, layout.FINISHED, ident, ms, **{"reason": "length", "sequences": rows, **data})
+
+    def serve(self, frontend: int = 1, core: int = 11, name: str = "r", **data: Any) -> None:
+        """One request of two tokens: 0 asked, 4 received, 6 scheduled, 16 and 26 tokens, 30 answered."""
+        self.asked(frontend, name, 0, tokenize=[1 * MS, 3 * MS], **data)
+        self.received(core, name, 4, mode="greedy")
+        self.mark(core, layout.SCHEDULED, 6)
+        self.step(0, 6, 16, joined=(core,), scheduled=[(core, 8)])
+        self.step(1, 16, 26, left=(core,))
+        self.left(core, 26, cached=3)
+
+    def take(self, times: int = 1) -> list[Request]:
+        """What comes out of so many takes."""
+        return [request for _ in range(times) for request in self.assembler.take().requests]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def only(recording: Recording | list[Request]) -> Request:
+    (request,) = recording if isinstance(recording, list) else recording.requests
+    return request
+
+
+def test_two_sides_are_one_request(server: Server) -> None:
+    server.serve(parent={"trace": TRACE, "span": SPAN, "begin_wall": None}, operation="chat")
+    server.answered(1, 30, output=2, detokenize=[27 * MS, 28 * MS])
+    recording = server.assembler.close()
+    request = only(recording)
+    at = [request.arrival_ns, request.received_ns, request.scheduled_ns]
+    at += [request.first_token_ns, request.last_token_ns, request.finished_ns]
+    assert [time - EPOCH for time in at if time is not None] == [ms * MS for ms in (0, 4, 6, 16, 26, 30)]
+    assert (request.trace_id, request.parent_span_id, request.operation) == (TRACE, SPAN, "chat")
+    assert (request.process, request.stream) == (server.core.process, STREAM)
+    assert (request.tokenize_ns, request.detokenize_ns) == (2 * MS, 1 * MS)
+    assert (request.mode, request.cached_tokens, request.output_tokens) == ("greedy", 3, 2)
+    assert (request.external_id, request.status) == ("r", RequestStatus.OK)
+    assert request.prefill_chunks == (StepCount(0, 8),)
+    assert [len(steps) for steps in recording.steps] == [2]
+
+
+def test_the_request_waits_for_the_last_byte(server: Server) -> None:
+    server.serve()
+    assert server.take(times=20) == []
+    server.answered(1, 300, output=2)
+    request = only(server.take(times=3))
+    assert request.finished_ns == EPOCH + 300 * MS
+    assert server.take(times=3) == []
+    assert server.assembler.close().requests == ()
+
+
+def test_a_core_whose_frontend_is_not_recorded_stands_alone(server: Server) -> None:
+    server.received(11, "r", 4)
+    server.step(0, 6, 16, joined=(11,), left=(11,), scheduled=[(11, 8)])
+    server.left(11, 16)
+    request = only(server.take(times=3))
+    assert request.arrival_ns == request.received_ns == EPOCH + 4 * MS
+
+
+def test_a_request_that_never_reached_the_core(server: Server) -> None:
+    server.asked(1, "r", 0)
+    server.answered(1, 5, output=0, reason="error", error="EngineDeadError")
+    request = only(server.take(times=3))
+    assert (request.status, request.error_type) == (RequestStatus.FAILED, "EngineDeadError")
+    assert request.process == server.frontend.process
+    assert request.received_ns is None
+
+
+def test_the_frontend_knows_that_a_stop_string_was_no_abort(server: Server) -> None:
+    server.asked(1, "r", 0)
+    server.received(11, "r", 4)
+    server.step(0, 6, 16, joined=(11,), scheduled=[(11, 8)])
+    server.step(1, 16, 26)
+    server.left(11, 27, reason="abort", last_step=1)
+    server.answered(1, 30, output=1, reason="stop")
+    request = only(server.assembler.close())
+    assert (request.finish_reason, request.status, request.output_tokens) == ("stop", RequestStatus.OK, 1)
+    assert (request.first_step, request.last_step) == (0, 1)
+
+
+def test_sequences_in_the_core_are_one_request(server: Server) -> None:
+    server.asked(1, "r", 0, settings={"n": 2})
+    server.blob(server.frontend, layout.DETAIL, 1, 1, children=["0_r", "1_r"])
+    for ident, name in ((11, "0_r"), (12, "1_r")):
+        server.received(ident, name, 4)
+    server.step(0, 6, 16, joined=(11,), scheduled=[(11, 8)])
+    server.step(1, 16, 26, joined=(12,), scheduled=[(12, 5)])
+    server.step(2, 26, 36, left=(11,))
+    server.step(3, 36, 46, left=(12,))
+    server.left(11, 36, cached=0)
+    server.left(12, 46, cached=3)
+    rows = [{"prompt": 8, "padding": 0, "output": 3, "reason": "length"}] * 2
+    server.blob(server.frontend, layout.FINISHED, 1, 50, reason="length", sequences=rows)
+    recording = server.assembler.close()
+    request = only(recording)
+    assert (request.first_token_ns, request.last_token_ns) == (EPOCH + 16 * MS, EPOCH + 46 * MS)
+    assert (request.first_step, request.last_step, request.yields) == (0, 3, ())
+    assert request.prefill_chunks == (StepCount(0, 8), StepCount(1, 5))
+    assert (len(request.sequences), request.cached_tokens, request.settings["n"]) == (2, 3, 2)
+    (steps,) = recording.steps
+    assert steps.new_tokens is not None
+    assert steps.new_tokens.tolist() == [1, 2, 2, 1]
+
+
+def test_killed_the_recording_holds_what_was_committed(server: Server) -> None:
+    server.serve()
+    request = only(server.assembler.close())
+    assert (request.status, request.finished_ns) == (RequestStatus.CUT_OFF, None)
+    assert request.last_token_ns == EPOCH + 26 * MS
+
+
+def test_names_are_forgotten_with_their_requests(server: Server) -> None:
+    for round_ in range(3):
+        server.serve(1 + round_, 11 + round_)
+        server.answered(1 + round_, 30, output=2)
+        assert len(server.take(times=3)) == 1
+    server.asked(4, "n", 0)
+    server.blob(server.frontend, layout.DETAIL, 4, 1, children=["0_n", "1_n"])
+    server.answered(4, 5, output=0)
+    assert len(server.take(times=3)) == 1
+    joins = server.assembler._joins
+    assert (joins._frontends, joins._cores) == ({}, {})
+
+
+def test_evicted_it_gives_nothing_until_it_is_back(server: Server) -> None:
+    server.asked(1, "r", 0)
+    server.received(11, "r", 4)
+    server.received(12, "other", 4)
+    server.step(0, 6, 16, joined=(11, 12), scheduled=[(11, 8), (12, 8)])
+    server.mark(11, layout.PREEMPTED, 16)
+    server.step(1, 16, 26, left=(11,), scheduled=[(11, 0)], yielded=[(11, 0)])
+    server.step(2, 26, 36)
+    server.mark(11, layout.RESUMED, 36)
+    server.step(3, 36, 46, joined=(11,), left=(11, 12), scheduled=[(11, 9)])
+    for ident in (11, 12):
+        server.left(ident, 46)
+    server.answered(1, 50, output=2)
+    recording = server.assembler.close()
+    request = next(r for r in recording.requests if r.external_id == "r")
+    assert request.preemptions == (Interval(EPOCH + 16 * MS, EPOCH + 36 * MS),)
+    assert request.yields == (StepCount(1, 0), StepCount(2, 0))
+    assert (request.first_step, request.last_step) == (0, 3)
+    (steps,) = recording.steps
+    assert steps.running is not None
+    assert steps.new_tokens is not None
+    assert steps.computed_tokens is not None
+    assert steps.running.tolist() == [2, 1, 1, 2]
+    assert steps.new_tokens.tolist() == [2, 1, 1, 2]
+    assert steps.computed_tokens.tolist() == [16, 1, 1, 10]
