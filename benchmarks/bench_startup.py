@@ -1,0 +1,95 @@
+"""What phasetrace adds to the start of a Python process, and how long its commands take to begin.
+
+The process is started with and without the run directory in turns, so that a busy moment hits both, and
+each pair gives one difference.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.figure import Figure, figure
+from phasetrace.supervise.environment import PYTHONPATH, RUN, SPOOL
+from phasetrace_agent import rundir
+
+MILLISECONDS = 5.0
+# Not the environment's own Python: site-packages with `.pth` files would make every start slower
+PYTHON = [getattr(sys, "_base_executable", sys.executable), "-c"]
+PHASETRACE = [sys.executable, "-c", "import sys; from phasetrace.cli import main; sys.exit(main())"]
+STAMP = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"
+
+
+def measure(quick: bool = False) -> Iterator[Figure]:
+    """A figure of added start-up, then what a user waits for."""
+    pairs, few = (5, 3) if quick else (100, 15)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = recorded(Path(folder))
+        yield figure("added start-up of a Python process", added(pairs, environment), "ms", MILLISECONDS)
+        yield figure("added start-up, CPU time", added(pairs, environment, cpu=True), "ms", MILLISECONDS)
+        yield figure("phasetrace --help", [took([*PHASETRACE, "--help"]) for _ in range(few)], "ms")
+        waits = [until_it_starts(Path(folder)) for _ in range(few)]
+        yield figure("phasetrace run: until the command runs", waits, "ms")
+
+
+def recorded(folder: Path) -> dict[str, str]:
+    """The environment that `phasetrace run` gives to a command."""
+    rundir.make(folder / "run")
+    rundir.make_spool(folder / "spool")
+    return {
+        **os.environ,
+        SPOOL: str(folder / "spool"),
+        RUN: str(folder / "run"),
+        PYTHONPATH: str(folder / "run"),
+    }
+
+
+def added(pairs: int, environment: Mapping[str, str], cpu: bool = False) -> list[float]:
+    """Milliseconds that recording adds to a process which does nothing, pair by pair."""
+    bare = {name: value for name, value in environment.items() if name not in (SPOOL, RUN, PYTHONPATH)}
+    measured = cost if cpu else took
+    measured([*PYTHON, "pass"], environment)  # compiles the agent
+    found = []
+    for number in range(pairs):
+        if number % 2:
+            first = measured([*PYTHON, "pass"], environment)
+            found.append(first - measured([*PYTHON, "pass"], bare))
+        else:
+            first = measured([*PYTHON, "pass"], bare)
+            found.append(measured([*PYTHON, "pass"], environment) - first)
+    return found
+
+
+def took(command: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
+    """Milliseconds from start to end of a command."""
+    begin = time.monotonic()
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    return (time.monotonic() - begin) * 1000
+
+
+def cost(command: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
+    """Milliseconds of CPU time of a command."""
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return (usage.ru_utime + usage.ru_stime) * 1000
+
+
+def until_it_starts(folder: Path) -> float:
+    """Milliseconds from starting `phasetrace run` until the first line of the command, less Python's start."""
+    output = str(folder / "trace.json")
+    run = [*PHASETRACE, "run", "--quiet", "-o", output, "--", *PYTHON, STAMP]
+    with_us, without = time_to_stamp(run), time_to_stamp([*PYTHON, STAMP])
+    return with_us - without
+
+
+def time_to_stamp(command: Sequence[str]) -> float:
+    """Milliseconds until the command's script runs."""
+    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return (int(done.stdout) - begin) / 1e6
