@@ -56,6 +56,20 @@ class Part(StrEnum):
     OTHER = "other"  # inside the phase and in no part; always shown
 
 
+class Wait(StrEnum):
+    """Why the request at the head of an engine's queue was not scheduled, inferred as a step was."""
+
+    NONE = "none"  # nobody waits
+    SLOTS = "slots"  # as many sequences run as may
+    KV = "kv"  # no KV blocks for it
+    BUDGET = "budget"  # the tokens of a step are used up
+    GRAMMAR = "grammar"  # its grammar is not compiled yet
+    REMOTE_KV = "remote-kv"
+    LORA = "lora"
+    PAUSED = "paused"
+    OTHER = "other"
+
+
 class Provenance(StrEnum):
     """How a number came to be known."""
 
@@ -198,6 +212,9 @@ class Steps:
     running: Ints | None = None  # sequences in the step
     new_tokens: Ints | None = None  # tokens given out, summed over sequences
     computed_tokens: Ints | None = None  # input positions computed: prompts, padding, one a decoding row
+    waiting: Ints | None = None  # requests in the queue when it was scheduled
+    kv_blocks: Ints | None = None  # KV blocks used then
+    waits: Ints | None = None  # why the head of the queue waited: places in `Wait`
 
     def __len__(self) -> int:
         return len(self.begin_ns)

@@ -184,6 +184,14 @@ class Attribute(Described):
         "{token}",
         "packed: input positions computed by each",
     )
+    STEPS_WAITING = ("phasetrace.steps.waiting", "{request}", "packed: requests in the queue at each")
+    STEPS_KV_BLOCKS = ("phasetrace.steps.kv_blocks", "{block}", "packed: KV blocks used at each")
+    STEPS_WAITS = (
+        "phasetrace.steps.waits",
+        "",
+        "packed: why the head of the queue waited: 0 nobody did, 1 slots, 2 KV blocks, 3 token budget, "
+        "4 grammar, 5 remote KV, 6 LoRA, 7 paused, 8 other",
+    )
     STEPS_PART = ("phasetrace.steps.part.", "ns", "packed: time of one part in each")
 
     # of pauses

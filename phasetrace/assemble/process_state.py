@@ -49,6 +49,7 @@ class ProcessState:
             layout.PAUSE: self._on_pause,
             layout.DEVICE: self._on_device,
             layout.TROUBLE: self._on_trouble,
+            layout.BATCH_STATE: self._on_batch_state,
         }
 
     def feed(self, records: Iterable[Record]) -> None:
@@ -141,6 +142,11 @@ class ProcessState:
         ident, index, nanoseconds = layout.decode_device(payload)
         if ident in self._streams:
             self._streams[ident].device(index, nanoseconds)
+
+    def _on_batch_state(self, payload: bytes) -> None:
+        ident, index, time, _, waiting, used, _, reason = layout.decode_batch_state(payload)
+        stream = self._streams.setdefault(ident, Stream(self.key, ident))
+        stream.state(index, time, waiting, used, reason)
 
     def _on_trouble(self, payload: bytes) -> None:
         self.facts.trouble(layout.decode_blob(payload)[3])

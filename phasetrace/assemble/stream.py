@@ -31,6 +31,8 @@ class Stream:
         self._payloads: dict[int, bytes] = {}
         self._device: dict[int, int] = {}
         self._members: dict[int, int] = {}  # request -> rows, as of the last cut
+        self._states: dict[int, tuple[int, ...]] = {}  # by the step from which on it holds
+        self._state: tuple[int, ...] | None = None  # as of the last cut: time, waiting, KV blocks, reason
         self._settled = -1  # newest step at the last take; later ones may still get their device time
 
     def add(self, payload: bytes) -> Step:
@@ -45,6 +47,10 @@ class Stream:
         """Take note of a step's time on the device, unless it was cut already."""
         if index in self._payloads:
             self._device[index] = nanoseconds
+
+    def state(self, index: int, time: int, waiting: int, kv_blocks: int, reason: int) -> None:
+        """Take note of the queue and the KV cache from a step on; of several the latest counts."""
+        self._states[index] = max(self._states.get(index, (0,)), (time, waiting, kv_blocks, reason))
 
     @property
     def last_index(self) -> int | None:
@@ -93,6 +99,7 @@ class Stream:
         steps = [layout.decode_step(self._payloads.pop(index)) for index in run]
         running, new, computed = self._batch(steps, rows_of)
         device = [self._device.pop(index, -1) for index in run]
+        waiting, kv_blocks, waits = self._queue(run)
         times = np.array([self.times[index] for index in run], np.int64) + wall.offset
         return Steps(
             process=self.process,
@@ -105,7 +112,21 @@ class Stream:
             running=running,
             new_tokens=new if given is None else given,
             computed_tokens=computed,
+            waiting=waiting,
+            kv_blocks=kv_blocks,
+            waits=waits,
         )
+
+    def _queue(self, run: list[int]) -> tuple[Ints | None, Ints | None, Ints | None]:
+        """Requests waiting, KV blocks used and the reason, in each step; all None where nothing was said."""
+        rows = []
+        for index in run:
+            self._state = self._states.pop(index, self._state)
+            rows.append((self._state or (0, 0, 0, 0))[1:])
+        if self._state is None:
+            return None, None, None
+        columns = np.array(rows, np.int64)
+        return columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy()
 
     def _batch(self, steps: Iterable[Step], rows_of: RowsOf) -> tuple[Ints, Ints, Ints]:
         """Sequences, tokens given out and positions computed in each step, from what changed in the batch."""

@@ -18,6 +18,9 @@ _OPTIONAL = {  # columns that may be unknown
     "running": A.STEPS_RUNNING,
     "new_tokens": A.STEPS_NEW,
     "computed_tokens": A.STEPS_COMPUTED,
+    "waiting": A.STEPS_WAITING,
+    "kv_blocks": A.STEPS_KV_BLOCKS,
+    "waits": A.STEPS_WAITS,
 }
 
 
@@ -108,6 +111,9 @@ def _joined(run: list[Steps]) -> Steps:
         running=_concatenated([s.running for s in run]),
         new_tokens=_concatenated([s.new_tokens for s in run]),
         computed_tokens=_concatenated([s.computed_tokens for s in run]),
+        waiting=_concatenated([s.waiting for s in run]),
+        kv_blocks=_concatenated([s.kv_blocks for s in run]),
+        waits=_concatenated([s.waits for s in run]),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from phasetrace.assemble.assembler import Assembler
 from phasetrace.assemble.spool import SegmentInfo
-from phasetrace.model import Interval, Recording, Request, RequestStatus, StepCount
+from phasetrace.model import Interval, Recording, Request, RequestStatus, StepCount, Wait
 from phasetrace_agent import layout
 from tests.builders import EPOCH, MS
 
@@ -205,3 +205,31 @@ def test_evicted_it_gives_nothing_until_it_is_back(server: Server) -> None:
     assert steps.running.tolist() == [2, 1, 1, 2]
     assert steps.new_tokens.tolist() == [2, 1, 1, 2]
     assert steps.computed_tokens.tolist() == [16, 1, 1, 10]
+
+
+def test_queue_and_blocks_hold_until_they_change(server: Server) -> None:
+    def state(index: int, ms: float, waiting: int, used: int, reason: Wait) -> None:
+        code = layout.HEAD_REASON_CODE[reason.value]
+        payload = layout.encode_batch_state(STREAM, index, int(ms * MS), 1, waiting, used, 100, code)
+        server.assembler.feed(server.core, [(layout.BATCH_STATE, payload)])
+
+    server.received(11, "r", 4)
+    state(0, 5, 9, 9, Wait.GRAMMAR)  # for an empty step, which is none
+    state(0, 6, 0, 2, Wait.NONE)
+    for index in range(4):
+        begin = 6 + 10 * index
+        changes = {"joined": (11,)} if index == 0 else {"left": (11,)} if index == 3 else {}
+        server.step(index, begin, begin + 10, **changes)
+    state(2, 26, 3, 5, Wait.SLOTS)
+    server.left(11, 46)
+    (steps,) = server.assembler.close().steps
+    assert steps.waiting is not None
+    assert steps.kv_blocks is not None
+    assert steps.waits is not None
+    assert steps.waiting.tolist() == [0, 0, 3, 3]
+    assert steps.kv_blocks.tolist() == [2, 2, 5, 5]
+    assert [list(Wait)[code] for code in steps.waits] == [Wait.NONE, Wait.NONE, Wait.SLOTS, Wait.SLOTS]
+
+
+def test_the_reasons_to_wait_are_the_same_on_both_sides_of_the_spool() -> None:
+    assert [wait.value for wait in Wait] == list(layout.HEAD_REASONS)

@@ -55,6 +55,9 @@ def steps(draw: st.DrawFn, stream: int) -> Steps:
         running=draw(maybe),
         new_tokens=draw(maybe),
         computed_tokens=draw(maybe),
+        waiting=draw(maybe),
+        kv_blocks=draw(maybe),
+        waits=draw(maybe),
     )
 
 
