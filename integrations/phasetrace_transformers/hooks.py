@@ -6,6 +6,7 @@ touched, since each of these breaks a compiled model.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ from .wrappers import (
     around_processors,
     around_streamer,
     around_update,
+    forked,
     now,
     thread,
 )
@@ -61,6 +63,8 @@ def hook_generation(recorder: Recorder, module: Any) -> list[str]:
         if isinstance(found, type):
             wrap(found, "get_candidates", around_draft)
             wrap(found, "update_candidate_strategy", around_draft)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
     return []
 
 
@@ -132,7 +136,8 @@ def end(request: Request, time: int, result: Any, failure: BaseException | None)
     thread.last = request if thread.in_pipeline else None
     thread.tokenize, thread.chat = None, False
     try:
-        request.finished(time, result, failure)
+        if not request.is_parents:
+            request.finished(time, result, failure)
     except Exception as error:
         GENERATE.fail(error)
     finally:

@@ -32,7 +32,7 @@ class Request:
 
     __slots__ = (
         "recorder", "id", "call", "busy", "timeline", "device", "pending_events", "prompts", "ids",
-        "mask", "parent", "detokenize", "ends",
+        "mask", "parent", "detokenize", "ends", "is_parents",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +41,7 @@ class Request:
         self.recorder = recorder
         self.id = recorder.next_id()
         self.busy = False  # inside a hook: what it calls belongs to it
+        self.is_parents = False  # this is a forked child's copy
         self.pending_events: Any = None
         key = model_key(recorder, model)
         self.call = call = extract.Call(model, args, kwargs)
@@ -125,6 +126,12 @@ class Request:
         attempt(PREFIX, self._hash_prompts)
         if self.device is not None:
             attempt(DEVICE, self.device.poll)
+
+    def leave_to_parent(self) -> None:
+        """Tell nothing more: the process that forked does."""
+        self.is_parents = True
+        self.timeline.write = _no_step
+        self.device = self.pending_events = None
 
     def let_go(self) -> None:
         """Keep nothing of the application's alive."""

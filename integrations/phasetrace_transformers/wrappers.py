@@ -41,6 +41,13 @@ class Thread(threading.local):
 thread = Thread()
 
 
+def forked() -> None:
+    """In a forked child: the call that the fork came out of is the parent's, what follows is the child's."""
+    request, thread.request, thread.last = thread.request, None, None
+    if request is not None:
+        request.leave_to_parent()
+
+
 def around_prepare(original: Function) -> Function:
     """The forward begins where this ends."""
 
