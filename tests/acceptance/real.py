@@ -1,0 +1,100 @@
+"""The real thing: `phasetrace` as a user starts it, on applications that a real engine runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from phasetrace import analyze
+from phasetrace.model import Breakdown, Recording
+from phasetrace.read import read
+
+APPLICATIONS = Path(__file__).with_name("applications")
+PHASETRACE = [sys.executable, "-m", "phasetrace"]
+PATIENCE_S = 400
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded application, and what came of it."""
+
+    folder: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "trace.json"
+
+    @cached_property
+    def recording(self) -> Recording:
+        return read(self.trace)
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        return analyze.breakdown(self.recording)
+
+    def diagnosis(self, *options: str) -> dict[str, Any]:
+        done = phasetrace("diagnose", str(self.trace), "--format", "json", *options)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An environment with the real transformers and torch, in which there is no phasetrace."""
+
+    python: Path
+    folders: tuple[Path, ...]
+    examples: Path
+
+    def with_first(self, *folders: Path) -> Engine:
+        return Engine(self.python, (*folders, *self.folders), self.examples)
+
+    def environment(self, more: Mapping[str, str] = {}) -> dict[str, str]:
+        others = ("PYTHON", "PHASETRACE_", "OTEL_", "VIRTUAL_ENV")
+        path = os.pathsep.join(map(str, [*self.folders, self.examples]))
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        return {**kept, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", **more}
+
+    def application(self, name: str, *arguments: str) -> list[str]:
+        return [str(self.python), str(APPLICATIONS / name), *arguments]
+
+    def record(self, folder: Path, command: Sequence[str], *options: str, env: Mapping[str, str] = {}) -> Run:
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            recorded(folder, command, *options),
+            env=self.environment(env),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+        return Run(folder, done)
+
+    def start(
+        self, folder: Path, command: Sequence[str], env: Mapping[str, str] = {}
+    ) -> subprocess.Popen[str]:
+        folder.mkdir(parents=True, exist_ok=True)
+        return subprocess.Popen(
+            recorded(folder, command),
+            env=self.environment(env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def recorded(folder: Path, command: Sequence[str], *options: str) -> list[str]:
+    where = ["-o", str(folder / "trace.json"), "--spool", str(folder / "spools")]
+    return [*PHASETRACE, "run", *where, *options, "--", *command]
+
+
+def phasetrace(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PHASETRACE, *words], capture_output=True, text=True, timeout=PATIENCE_S, **more)
