@@ -1,6 +1,6 @@
 """A small help desk: each question is put to a model behind the same long handbook.
 
-It uses transformers as its documentation shows and knows nothing of phasetrace. Run it as `python demo.py`, or
+It uses transformers as its documentation shows and knows nothing of phasetrace. Run it as `python demo.py` or
 under `phasetrace run -- python demo.py`.
 """
 
