@@ -38,6 +38,8 @@ TRIGGERS = {
     "vllm.entrypoints.llm": "phasetrace_vllm",
     "vllm.renderers.base": "phasetrace_vllm",
     "vllm.entrypoints.launchers.app": "phasetrace_vllm",
+    "vllm.v1.worker.gpu_worker": "phasetrace_vllm",
+    "vllm.v1.worker.cpu_worker": "phasetrace_vllm",
 }
 # Records beside any engine; of no use without one.
 COLLECTORS = ("phasetrace_host",)

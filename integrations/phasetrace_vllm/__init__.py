@@ -13,6 +13,8 @@ What is hooked, and why there:
 - `LLM.generate` and its like, `LLMEngine.add_request`, `AsyncLLM.add_request`, and a middleware around what
   `build_app` returns: the call that requests come by, its span and its `traceparent`.
 - `BaseRenderer.render_cmpl`, `render_chat` and their asynchronous twins: tokenising.
+- `init_device`, `load_model`, `determine_available_memory`, `compile_or_warm_up_model` of the workers: what a
+  start consists of.
 
 Nothing of it depends on vLLM's statistics or tracing being on.
 """
@@ -50,7 +52,7 @@ _told: dict[int, dict[str, Any]] = {}
 
 def _hook(recorder: Recorder) -> str | None:
     """Wrap what is there; a reason why not, else None."""
-    from . import core, frontend
+    from . import core, frontend, worker
 
     missing: list[str] = []
     for name, needed, hook in (
@@ -62,6 +64,8 @@ def _hook(recorder: Recorder) -> str | None:
         ("vllm.entrypoints.llm", "LLM", frontend.hook_offline),
         ("vllm.renderers.base", "BaseRenderer", frontend.hook_renderer),
         ("vllm.entrypoints.launchers.app", "build_app", frontend.hook_app),
+        ("vllm.v1.worker.gpu_worker", "Worker", worker.hook_worker),
+        ("vllm.v1.worker.cpu_worker", "CPUWorker", worker.hook_worker),
     ):
         module = sys.modules.get(name)
         if hasattr(module, needed):  # else it is in the midst of its import, and we are called again after it

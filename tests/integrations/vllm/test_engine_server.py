@@ -76,6 +76,8 @@ def test_every_process_is_covered_and_nothing_failed(seen: Seen) -> None:
     core = next(process for process in seen.recorded.processes if "max_num_seqs" in process.facts)
     assert core.facts["enforce_eager"] is True
     assert core.facts["num_gpu_blocks"]
+    worker = next(process for process in seen.recorded.processes if "model_load_ns" in process.facts)
+    assert worker.facts["worker_weight_bytes"] == 4 * int(worker.facts["worker_parameters"])
 
 
 def test_one_request_is_one_trace(seen: Seen) -> None:

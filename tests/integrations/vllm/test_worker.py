@@ -1,0 +1,63 @@
+"""The stages of a worker's start, told as facts, without vLLM."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from phasetrace_vllm.worker import hook_worker
+from tests.integrations.vllm.fakes import Heard
+
+PARAMETER = SimpleNamespace(numel=lambda: 10, element_size=lambda: 4)
+
+
+def workers() -> Any:
+    """A module with vLLM's two classes."""
+
+    class Worker:
+        model_runner: Any = None
+
+        def init_device(self) -> None: ...
+
+        def load_model(self, *, load_dummy_weights: bool = False) -> str:
+            self.model_runner = SimpleNamespace(model=SimpleNamespace(parameters=lambda: [PARAMETER] * 3))
+            return "loaded"
+
+        def compile_or_warm_up_model(self) -> None:
+            raise MemoryError
+
+    class CPUWorker(Worker):
+        def init_device(self) -> None:
+            super().init_device()
+
+    Worker.__module__ = CPUWorker.__module__ = "workers"
+    return SimpleNamespace(__name__="workers", Worker=Worker, CPUWorker=CPUWorker)
+
+
+def test_each_stage_is_told_once() -> None:
+    heard, module = Heard(), workers()
+    hook_worker(heard, module)
+    worker = module.CPUWorker()
+    worker.init_device()
+    assert worker.load_model(load_dummy_weights=True) == "loaded"
+    first, second = (data for _, _, data in heard.of("facts"))
+    assert first.keys() == {"engine", "device_start_ns"}
+    assert second.keys() == {"engine", "model_load_ns", "worker_parameters", "worker_weight_bytes"}
+    assert (second["worker_parameters"], second["worker_weight_bytes"]) == (30, 120)
+
+
+def test_a_stage_that_fails_fails_as_before() -> None:
+    heard, module = Heard(), workers()
+    hook_worker(heard, module)
+    try:
+        module.Worker().compile_or_warm_up_model()
+    except MemoryError:
+        pass
+    module.Worker().init_device()
+    assert [set(data) for _, _, data in heard.of("facts")] == [{"engine", "device_start_ns"}]
+
+
+def test_classes_of_other_modules_are_left_to_them() -> None:
+    heard, module = Heard(), workers()
+    original = module.Worker.init_device
+    elsewhere = SimpleNamespace(__name__="cpu", Worker=module.Worker)
+    hook_worker(heard, elsewhere)
+    assert module.Worker.init_device is original
