@@ -30,7 +30,8 @@ class Described(str, Enum):
 class Scope(Described):
     """Instrumentation scopes: who made a span."""
 
-    ALL = ("phasetrace", "", "all spans but those of single tokens")
+    ALL = ("phasetrace", "", "requests, and what is needed to make all other spans again (files only)")
+    PHASES = ("phasetrace.phases", "", "spans of phases, which in a file can be made again from its steps")
     TOKENS = ("phasetrace.tokens", "", "spans of tokens, which in a file can be made again from its steps")
 
 
@@ -63,6 +64,17 @@ class SpanName(Described):
     )
     MODEL = ("phasetrace.model", "", "a model's shape (files only)")
     RUN = ("phasetrace.run", "", "the recording as a whole (files only)")
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of its spans."""
+        if self is SpanName.TOKEN:
+            return Scope.TOKENS
+        return Scope.ALL if self.startswith("phasetrace.") else Scope.PHASES
+
+
+# What is shown to people and worked out again when a file is read.
+DERIVED_SPANS = frozenset(name for name in SpanName if name.scope is not Scope.ALL)
 
 
 class Attribute(Described):

@@ -13,9 +13,10 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from phasetrace import __version__
 from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, TokenSpans
 from phasetrace.semconv import Attribute as A
-from phasetrace.semconv import Scope, SpanName
+from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
 
 _SCOPE = InstrumentationScope(Scope.ALL.value, __version__)
+_PHASES = InstrumentationScope(Scope.PHASES.value, __version__)
 _TOKENS = InstrumentationScope(Scope.TOKENS.value, __version__)
 _KINDS = {Kind.SERVER: SpanKind.SERVER, Kind.CLIENT: SpanKind.CLIENT}
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
@@ -48,7 +49,7 @@ def _span(span: Span, resource: Resource) -> ReadableSpan:
         attributes={str(key): value for key, value in span.attributes.items()},
         links=[Link(_context(*span.link))] if span.link else (),
         kind=_KINDS.get(span.kind, SpanKind.INTERNAL),
-        instrumentation_scope=_SCOPE,
+        instrumentation_scope=_PHASES if span.name in DERIVED_SPANS else _SCOPE,
         status=Status(StatusCode.ERROR, span.error) if span.error else Status(),
         start_time=span.start_ns,
         end_time=span.end_ns,

@@ -15,13 +15,11 @@ from phasetrace.model import Defect, Recording
 from phasetrace.read.llm_spans import is_llm_span, requests_of
 from phasetrace.read.source import Source
 from phasetrace.semconv import Attribute as A
-from phasetrace.semconv import Scope, SpanName
+from phasetrace.semconv import DERIVED_SPANS, Scope
 
-# Lines that hold only token spans: what they say is in the steps, and they are most of a file.
-_TOKENS_ONLY = f'"scope":{{"name":"{Scope.TOKENS}"'.encode()
+# Lines that hold only spans of phases or tokens: what they say is in the steps, and they are most of a file.
+_PASSED_OVER = tuple(f'"scope":{{"name":"{scope}"'.encode() for scope in (Scope.PHASES, Scope.TOKENS))
 _LOOK = 4096  # where in a line that stands
-_RECORDED = {SpanName.STEPS, SpanName.PAUSES, SpanName.PROCESS, SpanName.MODEL, SpanName.RUN}
-_MADE_FROM_THEM = set(SpanName) - _RECORDED  # shown to people, and worked out again when read
 _TELLING = ("gen_ai.", str(A.ID))  # what keys of an LLM request's attributes begin with
 _ERROR = (2, "2", "STATUS_CODE_ERROR")
 
@@ -93,7 +91,8 @@ class _Reading:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if not line.strip():
                 continue
-            if _TOKENS_ONLY in line[:_LOOK]:
+            head = line[:_LOOK]
+            if any(scope in head for scope in _PASSED_OVER):
                 if self._open_end:  # not worth reading, and yet cut
                     self._broken.append(number)
                 self._documents += 1
@@ -126,10 +125,10 @@ class _Reading:
         group = ResourceSpans(attributes, [])
         scopes = resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")
         for scope in _list(scopes):
-            ours = _dict(scope.get("scope")).get("name") in (Scope.ALL, Scope.TOKENS)
+            ours = _dict(scope.get("scope")).get("name") in tuple(Scope)
             self._ours = self._ours or ours
             for raw in _list(scope.get("spans")):
-                if (raw.get("name") in _MADE_FROM_THEM) if ours else not _tells_of_llm(raw):
+                if (raw.get("name") in DERIVED_SPANS) if ours else not _tells_of_llm(raw):
                     continue
                 span = _span(raw)
                 if span is None:
