@@ -12,10 +12,19 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ROOT / ".engines"
 TRANSFORMERS_VERSIONS = ("4.46.3", "4.57.6", "5.24.0")
+
+# `make fuzz` draws many thousand examples, others each time; all else a fixed 100, the same each time.
+CAMPAIGN = os.environ.get("PHASETRACE_CAMPAIGN", "")
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile(
+    "fuzz", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fuzz" if CAMPAIGN == "fuzz" else "fixed")
 
 
 class OtherPython(NamedTuple):
@@ -38,6 +47,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--record-golden", action="store_true", help="write golden files anew instead of comparing"
     )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`make soak` runs a test marked `soak(n)` so many times."""
+    marker = metafunc.definition.get_closest_marker("soak")
+    if marker is not None and CAMPAIGN == "soak":
+        metafunc.fixturenames.append("soak_round")
+        metafunc.parametrize("soak_round", range(*marker.args))
 
 
 @pytest.fixture(scope="session")

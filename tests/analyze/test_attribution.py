@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phasetrace.analyze import breakdown
@@ -98,13 +98,11 @@ def _cut(steps: Steps, at: int) -> list[Steps]:
 
 
 @given(recordings())
-@settings(max_examples=150, deadline=None)
 def test_time_is_conserved(recording: Recording) -> None:
     check(breakdown(recording))
 
 
 @given(recordings(), st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
 def test_the_order_of_a_recording_does_not_matter(recording: Recording, random) -> None:  # type: ignore[no-untyped-def]
     def shuffled(items):  # type: ignore[no-untyped-def]
         mixed = list(items)

@@ -65,6 +65,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.soak(100)
 def test_a_full_disk(small_disk: Path) -> None:
     recorder = Recorder(Spool(str(small_disk)))
     for request in range(200_000):

@@ -15,6 +15,7 @@ from phasetrace_agent.spool import Spool
 from tests.integrations.agent import Run, read_spool
 
 
+@pytest.mark.soak(50)
 def test_eight_threads_lose_and_tear_nothing(tmp_path: Path) -> None:
     recorder = Recorder(Spool(str(tmp_path)))
     each = 100_000
@@ -77,6 +78,7 @@ for index in range(10**9):
 """
 
 
+@pytest.mark.soak(100)
 @pytest.mark.parametrize("end", ["KILL", "TERM", "ABRT"])
 def test_a_killed_process_has_kept_every_committed_record(recorded: Run, end: str) -> None:
     with subprocess.Popen(

@@ -66,6 +66,7 @@ def test_spool_place_that_is_no_folder_is_said_and_passed_over(runs: Runs) -> No
     assert len(runs.recording().requests) == 1
 
 
+@pytest.mark.soak(20)
 def test_full_spool_costs_records_and_not_the_application(runs: Runs) -> None:
     runs.spools.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(runs.spools)]

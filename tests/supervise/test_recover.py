@@ -39,6 +39,7 @@ def assert_whole(recording: Recording, requests: int) -> None:
         assert len(own) == STEPS
 
 
+@pytest.mark.soak(50)
 def test_supervisor_killed_while_the_application_goes_on(runs: Runs) -> None:
     with runs.start(app("goes-on", 60)) as started:
         lines(started, "finished 60")  # long enough for some drains
@@ -115,6 +116,7 @@ def unmount(full_disk: Path) -> Callable[[], None]:
     return lambda: subprocess.run(["umount", full_disk], check=True).returncode and None
 
 
+@pytest.mark.soak(20)
 def test_trace_on_a_full_disk(runs: Runs, full_disk: Path, unmount: Callable[[], None]) -> None:
     try:
         (full_disk / "filler").write_bytes(bytes(240 << 10))

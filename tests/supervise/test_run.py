@@ -30,6 +30,7 @@ def test_requests_are_recorded_whole(runs: Runs) -> None:
     assert runs.left == []
 
 
+@pytest.mark.soak(100)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_killed_application_leaves_what_it_did(runs: Runs, number: signal.Signals) -> None:
     done = runs.run(app("killed", number))
