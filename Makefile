@@ -67,7 +67,7 @@ soak: .venv/installed engines
 
 ## engines: set up torch and each version of transformers, apart from phasetrace
 .PHONY: engines
-engines: $(TRANSFORMERS:%=.engines/transformers-%/installed)
+engines: $(TRANSFORMERS:%=.engines/transformers-%/installed) .engines/opentelemetry/installed
 
 ## engines-vllm: set up vLLM for CPUs, in an environment of its own (its torch is another)
 .PHONY: engines-vllm
@@ -104,6 +104,12 @@ help:
 .engines/transformers-%/installed: .engines/torch/installed
 	@echo "setting up .engines/transformers-$*"
 	@$(TORCH_PYTHON) scripts/add_engine.py transformers==$* .engines/transformers-$* --with accelerate
+	@touch $@
+
+# For applications that bring OpenTelemetry themselves: a folder for their PYTHONPATH, apart from every engine.
+.engines/opentelemetry/installed: .engines/torch/installed
+	@echo "setting up .engines/opentelemetry"
+	@$(TORCH_PYTHON) scripts/add_engine.py opentelemetry-distro .engines/opentelemetry --with opentelemetry-sdk
 	@touch $@
 
 # The builds of torchvision, torchaudio and torchcodec that this wheel asks for do not load beside its torch.
