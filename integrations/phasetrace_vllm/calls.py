@@ -38,7 +38,7 @@ class Call:
         self.exchange = exchange  # over HTTP: the user has an output when its bytes are sent
         self.chat = chat
         self.tokenize: list[int] | None = None  # begin and end of the latest
-        self.entries: list[Entry] = []
+        self.entries: list[Entry] = []  # of an exchange
         self.first: int | None = None  # bytes of the answer handed to the server
         self.last: int | None = None
         self.gone = False  # the client went away before the end
@@ -47,7 +47,8 @@ class Call:
     def over(self, recorder: Recorder) -> None:
         """The exchange has ended: its requests have too, but for those that vLLM has not finished yet."""
         self.open = False
-        for entry in self.entries:
+        entries, self.entries = self.entries, []  # no cycle is left for the collector
+        for entry in entries:
             if entry.ended is not None:
                 entry.tell(recorder)
 

@@ -227,7 +227,8 @@ class Frontend:
             data["settings"] = {"n": sequences}
         if call is not None:
             time = call.begin
-            call.entries.append(entry)
+            if call.exchange:
+                call.entries.append(entry)
             if call.chat:
                 data["operation"] = "chat"
             if call.parent is not None:

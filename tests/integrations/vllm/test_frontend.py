@@ -142,6 +142,19 @@ def test_several_sequences_are_one_request(heard: Heard, processor: Any) -> None
     assert [row["reason"] for row in told["sequences"]] == ["length", "stop"]
 
 
+def test_an_exchange_and_its_requests_let_go_of_each_other(heard: Heard, processor: Any) -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(current.get())
+        processor.add_request(asked("r"), None)
+        processor.process_outputs([done("r")])
+
+    exchange(app, heard, [])
+    assert seen[0].entries == []
+    assert len(heard.of("finished")) == 1
+
+
 def test_pooling_requests_are_left_alone(heard: Heard, processor: Any) -> None:
     processor.add_request(asked("p", pooling=True), None)
     processor.process_outputs([done("p")])
