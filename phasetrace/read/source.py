@@ -10,10 +10,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, cast
 
-from phasetrace.errors import UsageError
+from phasetrace.errors import TraceFormatError, UsageError
 
 Progress = Callable[[int, int | None], None]  # bytes read, bytes in all where known
 HEAD = 64 << 10  # enough to tell any format
+_BUFFER = 1 << 20  # longer than most lines, so that each is copied out of it at once
+LONGEST = 1 << 30  # of a line: a small compressed file can hold one that fills all memory
 _GZIP = b"\x1f\x8b"
 _REPORT_EVERY = 1 << 20
 
@@ -32,9 +34,12 @@ class Source:
         self._raw = sys.stdin.buffer if name == "-" else _open(name)
         self._size = _size(self._raw)
         buffered = io.BufferedReader(cast(io.RawIOBase, self._raw), HEAD)
-        packed = buffered.peek(len(_GZIP)).startswith(_GZIP)
+        try:
+            packed = buffered.peek(len(_GZIP)).startswith(_GZIP)
+        except OSError as error:
+            raise UsageError(f"{self.name} cannot be read: {error.strerror}") from None
         unpacked = cast(IO[bytes], gzip.GzipFile(fileobj=buffered)) if packed else buffered
-        self._file = io.BufferedReader(cast(io.RawIOBase, unpacked), HEAD)
+        self._file = io.BufferedReader(cast(io.RawIOBase, unpacked), _BUFFER)
 
     def head(self) -> bytes:
         """The first bytes, which stay to be read."""
@@ -42,18 +47,24 @@ class Source:
             return self._file.peek(HEAD)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise UsageError(f"{self.name} is damaged: it begins like gzip and cannot be unpacked") from None
+        except OSError as error:
+            raise UsageError(f"{self.name} cannot be read: {error.strerror}") from None
 
     def lines(self) -> Iterator[bytes]:
         """Each line with its end; the last one may lack it."""
         reported = 0
         while True:
             try:
-                line = self._file.readline()
+                line = self._file.readline(LONGEST)
             except (EOFError, zlib.error, gzip.BadGzipFile):
                 self.cut = True
                 return
+            except OSError as error:
+                raise UsageError(f"{self.name} cannot be read to its end: {error.strerror}") from None
             if not line:
                 return
+            if len(line) == LONGEST:
+                raise TraceFormatError(f"{self.name} has a line of more than {LONGEST:,} bytes")
             if self._progress is not None and (at := self._at()) - reported >= _REPORT_EVERY:
                 self._progress(at, self._size)
                 reported = at
