@@ -81,7 +81,7 @@ def cost(command: Sequence[str], environment: Mapping[str, str] | None = None) -
 
 
 def until_it_starts(folder: Path) -> float:
-    """Milliseconds from starting `phasetrace run` until the first line of the command, less Python's start."""
+    """Milliseconds that `phasetrace run` takes before its command, beyond what the command takes alone."""
     output = str(folder / "trace.json")
     run = [*PHASETRACE, "run", "--quiet", "-o", output, "--", *PYTHON, STAMP]
     with_us, without = time_to_stamp(run), time_to_stamp([*PYTHON, STAMP])

@@ -1,32 +1,32 @@
 """Writing and reading traces: token spans encoded a second, spans read a second, bytes a token, memory.
 
-Each figure is a median of several runs within one process; those of peers are taken in the same run, so that
-the ratios hold on a busy machine.
+Rates are of this process's CPU time, and those of peers are taken in the same run, so that the ratios hold on
+a busy machine.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import orjson
 
+from benchmarks.figure import Figure, figure
 from phasetrace.emit.otlp_json import to_lines
 from phasetrace.emit.trace_file import TraceFile
 from phasetrace.mapping import SpanMaker, to_spans
 from phasetrace.model import Part, Process, Recording, Request, Sequence, StepCount, Steps
 from phasetrace.read import read
 
-RUNS = 5
 BEGIN = 1_700_000_000_000_000_000
 ENCODED_BUDGET, DECODED_BUDGET, READ_BUDGET = 500_000, 300_000, 120_000  # spans a second
+DOCUMENT_BUDGET = 4.0  # times the size of a file that is one document
 PARTS = (Part.PREPARE, Part.FORWARD, Part.UPDATE, Part.LOGITS, Part.SAMPLING, Part.CRITERIA, Part.OTHER)
 
 
@@ -44,12 +44,13 @@ print(peak() - before)
 """
 
 
-def main() -> None:
-    """Print a line a figure."""
-    encoding()
+def measure(quick: bool = False) -> Iterator[Figure]:
+    """Figures of writing, of reading, and of the memory that takes."""
+    scale, runs = (20, 2) if quick else (200, 7)
+    yield from encoding(scale, runs)
     with tempfile.TemporaryDirectory() as folder:
-        reading(Path(folder))
-        memory(Path(folder))
+        yield from reading(Path(folder), 2 * scale, runs)
+        yield from memory(Path(folder), scale)
 
 
 def calls(number: int, tokens: int) -> Recording:
@@ -96,63 +97,80 @@ def request(ident: int, begin: int, ends: np.ndarray) -> Request:
     )
 
 
-def encoding() -> None:
-    """Token spans to OTLP JSON, beside the official encoder for the same spans."""
+def encoding(number: int, runs: int) -> Iterator[Figure]:
+    """Token spans to OTLP JSON, beside the official encoder for the same kind of spans."""
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
     from phasetrace.emit.sdk_spans import to_sdk_spans
 
-    groups = [g for g in SpanMaker(for_file=False).spans(calls(200, 500))]
+    recorded = calls(number, 500)
+    groups = list(SpanMaker(for_file=False).spans(recorded))
     for group in groups:
         group.spans.clear()
     tokens = sum(map(len, groups))
-    ours = rate(tokens, lambda: sum(len(line) for line in to_lines(groups)))
-    few = [g for g in SpanMaker(for_file=False).spans(calls(4, 500))]
+    ours = rates(runs, tokens, lambda: sum(len(line) for line in to_lines(groups)))
+    few = list(SpanMaker(for_file=False).spans(calls(4, 500)))
     count = sum(map(len, few))
-    official = rate(
-        count, lambda: encode_spans([s for g in few for s in to_sdk_spans(g)]).SerializeToString()
+    official = rates(
+        runs, count, lambda: encode_spans([s for g in few for s in to_sdk_spans(g)]).SerializeToString()
     )
-    line("token spans encoded", ours, ENCODED_BUDGET)
-    print(f"  {ours / official:,.0f} times the official exporter's {official:,.0f} spans/s")
-    recorded = calls(200, 500)
-    whole = rate(tokens, lambda: sum(len(x) for x in to_lines(to_spans(recorded))))
-    print(f"a recording written with all that a file holds: {whole:,.0f} tokens/s")
+    whole = rates(runs, tokens, lambda: sum(len(line) for line in to_lines(to_spans(recorded))))
+    yield figure("token spans encoded", ours, "/s", ENCODED_BUDGET, at_least=True)
+    yield figure("the same by the official exporter's encoder", official, "/s")
+    ratios = [a / b for a, b in zip(ours, official, strict=True)]
+    yield figure("ours / official", ratios, "times")
+    yield figure("tokens written with all that a file holds", whole, "/s")
 
 
-def reading(folder: Path) -> None:
+def reading(folder: Path, number: int, runs: int) -> Iterator[Figure]:
     """The same trace, read as ours and as anyone's; and the parsers that could be used."""
-    recorded = calls(400, 500)
+    recorded = calls(number, 500)
     path = written(folder / "ours.json", recorded)
-    size, tokens = path.stat().st_size, 400 * 500
+    size, tokens = path.stat().st_size, number * 500
     lines = path.read_bytes().splitlines()
     spans = sum(text.count(b'"spanId"') for text in lines)
     kept = sum(len(text) for text in lines if b"bytesValue" in text[:4096])
-    print(f"file: {size / tokens:.1f} bytes a token, {kept / tokens:.2f} of them what is not for show")
-    line("our trace read into a Recording, spans", rate(spans, lambda: read(path)), READ_BUDGET)
+    print(f"  the file: {size / tokens:.1f} bytes a token, {kept / tokens:.2f} of them not for show")
+    ours = rates(runs, spans, lambda: read(path))
+    yield figure("our own trace into a Recording, spans", ours, "/s", READ_BUDGET, at_least=True)
 
     foreign = written(folder / "foreign.json", recorded)
     foreign.write_bytes(foreign.read_bytes().replace(b'"name":"phasetrace', b'"name":"whatever'))
-    line("the same as another tool's, spans", rate(spans, lambda: read(foreign)), READ_BUDGET)
-    parsers: dict[str, Callable[[bytes], object]] = {"orjson": orjson.loads, "json": json.loads}
-    try:
-        import msgspec
-
-        parsers["msgspec"] = msgspec.json.decode
-    except ImportError:
-        pass
-    for name, parse in parsers.items():
-        line(f"parsed by {name}, spans", rate(spans, lambda p=parse: each(p, lines)), DECODED_BUDGET)
+    theirs = rates(runs, spans, lambda: read(foreign))
+    yield figure("the same as a foreign trace, spans", theirs, "/s", READ_BUDGET, at_least=True)
+    decoded = rates(runs, spans, lambda: each(orjson.loads, lines))
+    yield figure("its JSON decoded, spans", decoded, "/s", DECODED_BUDGET, at_least=True)
+    by_json = rates(runs, spans, lambda: each(json.loads, lines))
+    yield figure("its JSON decoded by the standard library, spans", by_json, "/s")
 
 
-def memory(folder: Path) -> None:
-    """Peak memory of reading a trace and of one five times as long, each in a process of its own."""
-    peaks = []
-    for number in (200, 1000):
-        path = written(folder / f"{number}.json", calls(number, 500))
-        done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
-        peaks.append((path.stat().st_size / 1e6, int(done.stdout) / 1024))
-    for size, peak in peaks:
-        print(f"memory to read {size:,.0f} MB: {peak:,.0f} MB ({peak / size:.2f} of the file)")
+def memory(folder: Path, number: int) -> Iterator[Figure]:
+    """Peak memory of reading a trace of lines and one document, each in a process of its own.
+
+    What reading takes of lines is what the Recording holds; of a document it is the document beside.
+    """
+    for lines in (True, False):
+        shares = []
+        for factor in (1, 3):
+            path = written(folder / f"{factor}.json", calls(number * factor, 500))
+            path.write_bytes(path.read_bytes().replace(b'"name":"phasetrace', b'"name":"whatever'))
+            if not lines:
+                one_document(path)
+            done = subprocess.run(
+                [sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True
+            )
+            shares.append(int(done.stdout) * 1024 / path.stat().st_size)
+            path.unlink()
+        kind, budget = ("lines", None) if lines else ("one document", DOCUMENT_BUDGET)
+        yield figure(f"memory to read a foreign trace of {kind} / its size", shares, "times", budget)
+
+
+def one_document(path: Path) -> None:
+    """The lines of a trace as one document, laid out for people."""
+    resources = [
+        each for line in path.read_bytes().splitlines() for each in orjson.loads(line)["resourceSpans"]
+    ]
+    path.write_bytes(orjson.dumps({"resourceSpans": resources}, option=orjson.OPT_INDENT_2))
 
 
 def written(path: Path, recorded: Recording) -> Path:
@@ -168,20 +186,11 @@ def each(parse: Callable[[bytes], object], lines: list[bytes]) -> None:
         parse(text)
 
 
-def rate(count: int, work: Callable[[], object]) -> float:
-    """How many a second, median of RUNS."""
-    times = []
-    for _ in range(RUNS):
+def rates(runs: int, count: int, work: Callable[[], object]) -> list[float]:
+    """How many a second, run by run."""
+    found = []
+    for _ in range(runs):
         start = time.process_time()
         work()
-        times.append(time.process_time() - start)
-    return count / statistics.median(times)
-
-
-def line(what: str, found: float, budget: int) -> None:
-    """A figure beside its budget."""
-    print(f"{what}: {found:,.0f}/s ({found / budget:.1f} times the budget of {budget:,})")
-
-
-if __name__ == "__main__":
-    main()
+        found.append(count / (time.process_time() - start))
+    return found
