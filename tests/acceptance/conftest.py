@@ -1,6 +1,6 @@
 """Recordings of real runs, each made once and looked at by several tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +8,9 @@ import pytest
 
 from tests.acceptance.real import Engine, Run
 from tests.conftest import ENGINES, engine_missing
+from tests.emit.receivers import HttpReceiver
+
+SECRET = "hf-planted-7391"
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +40,21 @@ def fault(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[
         return run
 
     return record
+
+
+@pytest.fixture(scope="session")
+def tour_receiver() -> Iterator[HttpReceiver]:
+    """Gets what `tour` sends."""
+    receiver = HttpReceiver()
+    yield receiver
+    receiver.stop()
+
+
+@pytest.fixture(scope="session")
+def tour(engine: Engine, tour_receiver: HttpReceiver, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A program that does what users do, with SECRET planted wherever a secret may be."""
+    command = engine.application("tour.py", str(tmp_path_factory.mktemp("model")), SECRET)
+    secrets = {"OPENAI_API_KEY": f"{SECRET}-in-environment", "OTEL_SERVICE_NAME": "tour"}
+    run = engine.record(tmp_path_factory.mktemp("tour"), command, "--otlp", tour_receiver.url, env=secrets)
+    assert "toured" in run.done.stdout, run.done.stderr
+    return run
