@@ -28,7 +28,11 @@ CHANGED = 8  # one sequence in so many joins, leaves or yields another number of
 
 def measure(quick: bool = False) -> Iterator[Figure]:
     """A figure a batch size, and one for a whole step of `generate()`."""
-    rounds, calls = (3, 500) if quick else (25, 4000)
+    yield from of_size(*((3, 500) if quick else (25, 4000)))
+
+
+def of_size(rounds: int, calls: int) -> Iterator[Figure]:
+    """The same with so many rounds of so many calls."""
     with tempfile.TemporaryDirectory() as folder:
         recorder = new_recorder(Path(folder))
         for sequences in (1, 32, 256):

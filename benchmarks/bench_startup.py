@@ -27,7 +27,11 @@ STAMP = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"
 
 def measure(quick: bool = False) -> Iterator[Figure]:
     """A figure of added start-up, then what a user waits for."""
-    pairs, few = (5, 3) if quick else (100, 15)
+    yield from of_size(*((5, 3) if quick else (100, 15)))
+
+
+def of_size(pairs: int, few: int) -> Iterator[Figure]:
+    """The same with so many pairs, and few rounds of what takes longer."""
     with tempfile.TemporaryDirectory() as folder:
         environment = recorded(Path(folder))
         yield figure("added start-up of a Python process", added(pairs, environment), "ms", MILLISECONDS)

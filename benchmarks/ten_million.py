@@ -33,7 +33,7 @@ PREFIX_CHUNKS = 8  # of 32 tokens each, the first four shared by all prompts
 
 
 def calls(tokens: int, rows: int, each: int = 512) -> Iterator[Recording]:
-    """Calls of `generate()` of so many rows, one after the other, 64 calls in a part as a drain takes them."""
+    """Calls of `generate()` of so many rows, one after the other; a part of the recording has 64 of them."""
     begin, first = BEGIN, BEGIN
     requests: list[Request] = []
     steps: list[Steps] = []
