@@ -15,6 +15,7 @@ MARKS = ("arrival_ns", "received_ns", "scheduled_ns", "first_token_ns", "last_to
 FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
 )
+LONGEST_NS = 366 * 86_400 * 1_000_000_000  # a year: nobody waits so long for an answer
 MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
 
 
@@ -103,6 +104,8 @@ def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
         return
     if request.finished_ns == request.arrival_ns:
         yield "took no time at all: impossible"
+    if request.finished_ns - request.arrival_ns > LONGEST_NS:
+        yield "took more than a year: one of its times is wrong"
     yield from _impossible_counts(request)
     yield from broken.within(request)
 

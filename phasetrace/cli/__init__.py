@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -63,6 +64,7 @@ def group() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the process's exit code; never raises for what a user can cause."""
+    replace_closed_streams()
     try:
         code = run_command(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
@@ -74,12 +76,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(" ".join(mistake.format_message().split()), USER_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Python flushes stdout once more at exit, which would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
     except PhasetraceError as error:
         return complain(str(error), error.exit_code)
+    except OSError as error:
+        # Python flushes stdout once more at exit, which would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return READER_GONE
+        where = f"{error.filename}: " if error.filename else "cannot write: "
+        return complain(f"{where}{error.strerror or error}", USER_ERROR)
+
+
+def replace_closed_streams() -> None:
+    """Python has None for a stream that is closed at its start, and `print` would take stdout for stderr."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
 
 
 def run_command(argv: list[str]) -> int:
@@ -96,5 +108,6 @@ def complain(message: str, code: int) -> int:
     """Say on stderr, in one line, what went wrong. A name in it may hold anything."""
     from phasetrace.render.ink import Ink
 
-    click.echo(f"phasetrace: {Ink().say(message)}", err=True)
+    with suppress(OSError):  # there is nobody to say it to
+        click.echo(f"phasetrace: {Ink().say(message)}", err=True)
     return code

@@ -10,6 +10,7 @@ from typing import Any, cast
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, prefixed, under
 from phasetrace.mapping.step_spans import process_trace
+from phasetrace.mapping.typed import checked, scalars, text_entries, texts
 from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -53,12 +54,15 @@ def process_from_span(span: Span) -> Process:
     attributes = span.attributes | span.kept
     known: dict[str, Any] = {n: attributes[key] for n, key in _PROCESS_FIELDS.items() if key in attributes}
     for name, prefix in _PROCESS_MAPS.items():
-        known[name] = under(prefix, attributes)
-    return Process(
-        key=str(attributes[A.PROCESS_KEY]),
-        troubles=tuple(cast(list[str], attributes.get(A.TROUBLES, []))),
-        uncovered=tuple(cast(list[str], attributes.get(A.UNCOVERED, []))),
-        **{"pid": 0, "parent_pid": 0, **known},
+        entries = under(prefix, attributes)
+        known[name] = scalars(entries) if name == "facts" else text_entries(entries)
+    return checked(
+        Process(
+            key=str(attributes[A.PROCESS_KEY]),
+            troubles=tuple(texts(attributes.get(A.TROUBLES, []))),
+            uncovered=tuple(texts(attributes.get(A.UNCOVERED, []))),
+            **{"pid": 0, "parent_pid": 0, **known},
+        )
     )
 
 
@@ -77,7 +81,7 @@ def model_from_span(span: Span) -> ModelFacts:
     """The model that a span tells of; facts that this version does not know are passed over."""
     attributes = span.attributes | span.kept
     known: dict[str, Any] = {n: v for n, v in under(A.MODEL_FACT, attributes).items() if n in _MODEL_FIELDS}
-    return ModelFacts(key=str(attributes[A.MODEL_KEY]), **known)
+    return checked(ModelFacts(key=str(attributes[A.MODEL_KEY]), **known))
 
 
 def pauses_to_spans(pauses: Iterable[Pause]) -> Iterator[Span]:
@@ -126,11 +130,13 @@ def run_to_span(recording: Recording) -> Span:
 def run_from_span(span: Span) -> Recording:
     """An otherwise empty recording with what the span says of the run."""
     attributes = span.attributes | span.kept
-    return Recording(
-        defects=tuple(Defect(str(d)) for d in cast(list[str], attributes.get(A.DEFECTS, []))),
-        begin_ns=cast(int | None, attributes.get(A.RUN_BEGIN)),
-        end_ns=cast(int | None, attributes.get(A.RUN_END)),
-        source=str(attributes.get(A.RUN_SOURCE, "phasetrace")),
+    return checked(
+        Recording(
+            defects=tuple(Defect(d) for d in texts(attributes.get(A.DEFECTS, []))),
+            begin_ns=cast(int | None, attributes.get(A.RUN_BEGIN)),
+            end_ns=cast(int | None, attributes.get(A.RUN_END)),
+            source=str(attributes.get(A.RUN_SOURCE, "phasetrace")),
+        )
     )
 
 

@@ -104,6 +104,9 @@ def from_spans(groups: Iterable[ResourceSpans]) -> Recording:
     return _Reading().recording(groups)
 
 
+_LATEST_COUNTS = (SpanName.PROCESS, SpanName.MODEL, SpanName.RUN)
+
+
 class _Reading:
     """Sorts spans by what they tell of."""
 
@@ -115,6 +118,7 @@ class _Reading:
         self.processes: dict[str, Process] = {}
         self.run: Recording | None = None
         self.damaged: Counter[str] = Counter()
+        self.seen: set[tuple[str, str, int, int]] = set()
         self._readers: dict[str, Callable[[Span, Attributes], None]] = {
             SpanName.STEPS: self._steps,
             SpanName.PAUSES: self._pauses,
@@ -145,6 +149,11 @@ class _Reading:
         )
 
     def _read(self, span: Span, resource: Attributes) -> None:
+        if span.name not in _LATEST_COUNTS:  # written or sent twice, or two copies of a file in one
+            place = (span.trace_id, span.span_id, span.start_ns, span.end_ns)
+            if place in self.seen:
+                return
+            self.seen.add(place)
         reader = self._readers.get(span.name)
         if reader is not None:
             reader(span, resource)

@@ -9,6 +9,7 @@ import numpy as np
 
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, Value, prefixed, under
+from phasetrace.mapping.typed import checked, counts, integers, scalars, texts
 from phasetrace.model import (
     Interval,
     ModelFacts,
@@ -73,9 +74,9 @@ def request_attributes(request: Request, models: Mapping[str, ModelFacts]) -> At
 def kept_attributes(request: Request) -> Attributes:
     """What makes the span lossless, and is of no use to anyone else."""
     kept: Attributes = {}
-    for key, counts in ((A.PREFILL_CHUNKS, request.prefill_chunks), (A.YIELDS, request.yields)):
-        if counts:
-            kept[key] = pack([c.step for c in counts] + [c.tokens for c in counts])
+    for key, column in ((A.PREFILL_CHUNKS, request.prefill_chunks), (A.YIELDS, request.yields)):
+        if column:
+            kept[key] = pack([c.step for c in column] + [c.tokens for c in column])
     if request.preemptions:
         kept[A.PREEMPTIONS] = pack([t for p in request.preemptions for t in (p.begin_ns, p.end_ns)])
     if request.prefixes:
@@ -87,20 +88,22 @@ def request_from_span(span: Span) -> Request:
     """The request whose span this is."""
     attributes = span.attributes | span.kept
     known: dict[str, Any] = {name: attributes[key] for name, key in _PLAIN.items() if key in attributes}
-    return Request(
-        trace_id=str(attributes.get(A.TRACE_ID, span.trace_id)),
-        span_id=span.span_id,
-        parent_span_id=cast(str | None, attributes.get(A.PARENT_SPAN_ID, span.parent_span_id)),
-        arrival_ns=span.start_ns,
-        status=RequestStatus(str(attributes.get(A.STATUS, "ok"))),
-        sequences=_sequences(attributes),
-        settings=cast(dict[str, bool | int | float | str], under(A.SETTING, attributes)),
-        prefill_chunks=_step_counts(attributes.get(A.PREFILL_CHUNKS)),
-        yields=_step_counts(attributes.get(A.YIELDS)),
-        preemptions=_intervals(attributes.get(A.PREEMPTIONS)),
-        prefixes=_unpack_prefixes(attributes.get(A.PREFIXES)),
-        derived=frozenset(cast(list[str], attributes.get(A.DERIVED, []))),
-        **{"model": None, **known},
+    return checked(
+        Request(
+            trace_id=str(attributes.get(A.TRACE_ID, span.trace_id)),
+            span_id=span.span_id,
+            parent_span_id=cast(str | None, attributes.get(A.PARENT_SPAN_ID, span.parent_span_id)),
+            arrival_ns=span.start_ns,
+            status=RequestStatus(str(attributes.get(A.STATUS, "ok"))),
+            sequences=_sequences(attributes),
+            settings=scalars(under(A.SETTING, attributes)),
+            prefill_chunks=_step_counts(attributes.get(A.PREFILL_CHUNKS)),
+            yields=_step_counts(attributes.get(A.YIELDS)),
+            preemptions=_intervals(attributes.get(A.PREEMPTIONS)),
+            prefixes=_unpack_prefixes(attributes.get(A.PREFIXES)),
+            derived=frozenset(texts(attributes.get(A.DERIVED, []))),
+            **{"model": None, **known},
+        )
     )
 
 
@@ -143,8 +146,8 @@ def _latencies(request: Request) -> Attributes:
 
 
 def _sequences(attributes: Attributes) -> tuple[Sequence, ...]:
-    columns = {n: cast(list[int], attributes.get(key, [])) for n, key in _SEQUENCE_COUNTS.items()}
-    reasons = cast(list[str], attributes.get(A.SEQUENCE_REASONS, []))
+    columns = {n: integers(attributes.get(key, [])) for n, key in _SEQUENCE_COUNTS.items()}
+    reasons = texts(attributes.get(A.SEQUENCE_REASONS, []))
     size = max([len(column) for column in columns.values()] + [len(reasons)])
     rows = []
     for row in range(size):
@@ -158,6 +161,7 @@ def _step_counts(data: Value | None) -> tuple[StepCount, ...]:
     if not isinstance(data, bytes):
         return ()
     values = unpack(data).tolist()
+    counts(values)
     half = len(values) // 2
     return tuple(StepCount(step, tokens) for step, tokens in zip(values[:half], values[half:], strict=True))
 

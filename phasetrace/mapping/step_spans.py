@@ -8,6 +8,7 @@ import numpy as np
 
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, under
+from phasetrace.mapping.typed import LARGEST, counts
 from phasetrace.model import Ints, Part, Steps
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -66,6 +67,9 @@ def steps_from_span(span: Span, process: str) -> Steps:
     )
     if any(len(column) != len(begin) for column in [*parts.values(), *optional.values()]):
         raise ValueError("columns of a span of steps differ in length")
+    counts([steps.first_index])
+    if len(begin) and not (0 <= begin.min() and abs(steps.end_ns).max() < LARGEST // 2):
+        raise ValueError("a span of steps is at an impossible time")
     return steps
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ _SINCE_RENAMED = {  # today's name -> older ones that traces still carry
     A.OUTPUT_TOKENS: ("gen_ai.usage.completion_tokens",),
     A.REQUEST_MODEL: ("gen_ai.response.model",),
 }
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{0,18})?", re.ASCII)
+_MOST_TOKENS = 1 << 48
 _VLLM = "llm_request"  # the name of its one span
 
 
@@ -27,14 +30,14 @@ def is_llm_span(span: Span) -> bool:
         return True
     operation = span.attributes.get(A.OPERATION)
     if operation is not None:
-        return operation in _OPERATIONS
+        return str(operation) in _OPERATIONS
     return _get(span, A.REQUEST_MODEL) is not None and _get(span, A.OUTPUT_TOKENS) is not None
 
 
 def requests_of(spans: Iterable[tuple[Span, Attributes]]) -> tuple[Request, ...]:
     """A request for each span; where a client's span has the server's own under it, the server's."""
-    found = list(spans)
-    parents = {(span.trace_id, span.parent_span_id) for span, _ in found}
+    found = list({(s.trace_id, s.span_id, s.start_ns, s.end_ns): (s, r) for s, r in spans}.values())
+    parents = {(s.trace_id, s.parent_span_id) for s, _ in found if s.parent_span_id != s.span_id}
     return tuple(
         _request(span, resource)
         for span, resource in found
@@ -95,7 +98,7 @@ def _marks(span: Span) -> dict[str, Any]:
 def _ns(span: Span, key: A) -> int | None:
     value = span.attributes.get(key)
     if isinstance(value, str):
-        value = float(value) if value.replace(".", "", 1).isdigit() else None
+        value = float(value) if _NUMBER.fullmatch(value) else None
     return round(value * 1e9) if isinstance(value, (int, float)) and 0 <= value < 1e9 else None
 
 
@@ -107,9 +110,11 @@ def _get(span: Span, key: A) -> object:
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, str) and value.isdigit():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if isinstance(value, str) and _NUMBER.fullmatch(value) and value.isdigit():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < _MOST_TOKENS else None
 
 
 def _text(value: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ from phasetrace.errors import NothingRecordedError, TraceFormatError
 from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, Value, from_spans
 from phasetrace.model import Defect, Recording
 from phasetrace.read.llm_spans import is_llm_span, requests_of
-from phasetrace.read.source import Source
+from phasetrace.read.source import LONGEST, Source
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import DERIVED_SPANS, Scope
 
@@ -21,6 +22,8 @@ from phasetrace.semconv import DERIVED_SPANS, Scope
 _PASSED_OVER = tuple(f'"scope":{{"name":"{scope}"'.encode() for scope in (Scope.PHASES, Scope.TOKENS))
 _LOOK = 4096  # where in a line that stands
 _TELLING = ("gen_ai.", str(A.ID))  # what keys of an LLM request's attributes begin with
+_LATEST_NS = 1 << 62  # in the year 2116; differences and sums of two stay in 64 bits
+_WRAPPED = 8  # times, at most
 _ERROR = (2, "2", "STATUS_CODE_ERROR")
 
 
@@ -42,6 +45,7 @@ class _Reading:
         self._broken: list[int] = []  # numbers of the lines that are no JSON
         self._documents = 0
         self._ours = False
+        self._damaged = 0  # spans that lack what every span has
         self._foreign: list[tuple[Span, Attributes]] = []
 
     def recording(self) -> Recording:
@@ -50,9 +54,9 @@ class _Reading:
             raise TraceFormatError(f"{self._source.name} holds no complete JSON; was its writing cut short?")
         requests = requests_of(self._foreign)
         if not self._ours and not requests:
-            raise NothingRecordedError(
-                f"{self._source.name} holds no LLM request; record one with `phasetrace run -- COMMAND`"
-            )
+            damage = "; ".join(defect.defect for defect in self._defects())
+            hint = damage or "record one with `phasetrace run -- COMMAND`"
+            raise NothingRecordedError(f"{self._source.name} holds no LLM request; {hint}")
         found = replace(
             recorded,
             requests=recorded.requests + requests,
@@ -69,6 +73,8 @@ class _Reading:
             broken = broken[:-1]
         if cut or self._source.cut:
             defects.append(Defect(f"the last line of {name} is cut off: what was written last is missing"))
+        if self._damaged:
+            defects.append(Defect(f"{self._damaged} damaged spans of {name} were left out"))
         if broken:
             defects.append(
                 Defect(f"{len(broken)} lines of {name} are not JSON (the first is line {broken[0]})")
@@ -107,18 +113,27 @@ class _Reading:
                 self._broken.append(number)
 
     def _one_document(self, first: bytes, rest: Iterable[bytes]) -> Iterator[Any]:
-        whole = [first, *rest]
+        whole = bytearray(first)  # pieces to be joined would be in memory twice
+        for line in rest:
+            whole += line
+            if len(whole) > LONGEST:
+                raise TraceFormatError(
+                    f"{self._source.name} is one JSON value of more than {LONGEST:,} bytes"
+                )
         try:
-            yield orjson.loads(b"".join(whole))
+            document = orjson.loads(whole)
         except orjson.JSONDecodeError:  # lines after all, with a broken first one
             self._broken.append(1)
-            for number, line in enumerate(whole[1:], 2):
+            for number, line in enumerate(BytesIO(whole[len(first) :]), 2):
                 self._last_line, self._open_end = number, not line.endswith(b"\n")
                 try:
                     if line.strip():
                         yield orjson.loads(line)
                 except orjson.JSONDecodeError:
                     self._broken.append(number)
+        else:
+            del whole
+            yield document
 
     def _group(self, resource: dict[str, Any]) -> ResourceSpans:
         attributes = _attributes(_dict(resource.get("resource")).get("attributes"))
@@ -128,10 +143,11 @@ class _Reading:
             ours = _dict(scope.get("scope")).get("name") in tuple(Scope)
             self._ours = self._ours or ours
             for raw in _list(scope.get("spans")):
-                if (raw.get("name") in DERIVED_SPANS) if ours else not _tells_of_llm(raw):
+                if (str(raw.get("name")) in DERIVED_SPANS) if ours else not _tells_of_llm(raw):
                     continue
                 span = _span(raw)
                 if span is None:
+                    self._damaged += 1
                     continue
                 if ours or span.get(A.ID) is not None:
                     self._ours = True
@@ -141,11 +157,13 @@ class _Reading:
         return group
 
 
-def _resources(document: Any) -> Iterator[dict[str, Any]]:
+def _resources(document: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     """The ResourceSpans of a document, whatever they are wrapped in."""
+    if depth > _WRAPPED:
+        return
     if isinstance(document, list):
         for item in document:
-            yield from _resources(item)
+            yield from _resources(item, depth + 1)
     elif isinstance(document, dict):
         if "resourceSpans" in document:
             yield from _list(document["resourceSpans"])
@@ -153,7 +171,7 @@ def _resources(document: Any) -> Iterator[dict[str, Any]]:
             yield document
         else:
             for wrapper in ("result", "trace"):
-                yield from _resources(document.get(wrapper))
+                yield from _resources(document.get(wrapper), depth + 1)
 
 
 def _tells_of_llm(raw: dict[str, Any]) -> bool:
@@ -168,6 +186,9 @@ def _span(raw: dict[str, Any]) -> Span | None:
     """A span; None where it lacks what every span has."""
     try:
         start = int(raw["startTimeUnixNano"])
+        end = int(raw.get("endTimeUnixNano") or start)
+        if not (0 <= start < _LATEST_NS and 0 <= end < _LATEST_NS):
+            return None
         status = _dict(raw.get("status"))
         failed = status.get("code") in _ERROR
         return Span(
@@ -176,12 +197,12 @@ def _span(raw: dict[str, Any]) -> Span | None:
             parent_span_id=str(raw.get("parentSpanId") or "").lower() or None,
             name=str(raw.get("name", "")),
             start_ns=start,
-            end_ns=int(raw.get("endTimeUnixNano") or start),
+            end_ns=end,
             kind=_kind(raw.get("kind")),
             attributes=_attributes(raw.get("attributes")),
             error=str(status.get("message") or "error") if failed else None,
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
@@ -217,11 +238,15 @@ def _value(value: dict[str, Any]) -> Value | None:
                 case "bytesValue":
                     return b64decode(raw)
                 case "arrayValue":
-                    items = [_value(_dict(item)) for item in _list(_dict(raw).get("values"))]
+                    items = [_value(item) for item in _list(_dict(raw).get("values")) if _is_plain(item)]
                     return [item for item in items if item is not None]  # type: ignore[return-value]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return None
+
+
+def _is_plain(value: dict[str, Any]) -> bool:
+    return "arrayValue" not in value
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Source:
         try:
             packed = buffered.peek(len(_GZIP)).startswith(_GZIP)
         except OSError as error:
+            self._raw.close()
             raise UsageError(f"{self.name} cannot be read: {error.strerror}") from None
         unpacked = cast(IO[bytes], gzip.GzipFile(fileobj=buffered)) if packed else buffered
         self._file = io.BufferedReader(cast(io.RawIOBase, unpacked), _BUFFER)

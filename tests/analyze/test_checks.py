@@ -30,6 +30,14 @@ def test_a_contradiction_is_refused(change: dict[str, object], words: str) -> No
     assert any("bad" in d.defect and words in d.defect for d in result.defects)
 
 
+def test_a_request_of_many_years_is_refused() -> None:
+    result = breakdown(
+        builders.recording(replace(GOOD, arrival_ns=GOOD.arrival_ns - 10**17), steps=[builders.steps(4)])
+    )
+    assert not result.requests
+    assert "more than a year" in result.defects[0].defect
+
+
 def test_a_duplicate_counts_once() -> None:
     result = breakdown(builders.recording(GOOD, GOOD, steps=[builders.steps(4)]))
     assert len(result.requests) == 1

@@ -64,6 +64,24 @@ def test_reader_that_goes_away_is_no_error() -> None:
     assert done.returncode in (0, cli.READER_GONE)
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("explain padding >/dev/full", 2),
+        ("explain no-such-cause 2>/dev/full", 2),
+        ("explain no-such-cause 2>&-", 2),
+        ("explain padding >&-", 0),
+        ("diagnose - <&-", 2),
+    ],
+)
+def test_streams_that_are_closed_or_full(words: str, code: int) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m phasetrace {words}"], capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert done.stderr.count("\n") <= 1 and "Traceback" not in done.stderr
+
+
 def test_run_starts_without_heavy_imports() -> None:
     code = "import sys; import phasetrace.cli.run; print({'numpy', 'grpc', 'rich'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

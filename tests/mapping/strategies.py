@@ -142,7 +142,7 @@ def recordings(draw: st.DrawFn) -> Recording:
     shapes = draw(st.lists(models, max_size=2))
     found = draw(st.lists(pauses, max_size=4, unique_by=lambda p: p.begin_ns))
     return Recording(
-        requests=tuple(draw(st.lists(requests, max_size=3))),
+        requests=tuple(draw(st.lists(requests, max_size=3, unique_by=lambda r: (r.trace_id, r.span_id)))),
         steps=tuple(draw(steps(stream)) for stream in range(draw(st.integers(0, 2)))),
         pauses=tuple(sorted(found, key=lambda p: p.begin_ns)),
         models={model.key: model for model in shapes},

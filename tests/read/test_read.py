@@ -16,7 +16,7 @@ from phasetrace.emit.trace_file import TraceFile
 from phasetrace.errors import NothingRecordedError, PhasetraceError, TraceFormatError, UsageError
 from phasetrace.mapping import to_spans
 from phasetrace.model import Recording
-from phasetrace.read import read
+from phasetrace.read import otlp_json, read, source
 from tests.builders import generation, plain, recording
 from tests.mapping.strategies import recordings
 
@@ -204,6 +204,36 @@ def test_what_cannot_be_opened_gets_one_line(tmp_path: Path) -> None:
         read(tmp_path / "missing.json")
     with pytest.raises(UsageError, match="is a folder"):
         read(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_gets_one_line() -> None:
+    with pytest.raises(UsageError, match="Input/output error"):
+        read("/proc/self/mem")
+
+
+@pytest.mark.parametrize("lines", [1, 5])
+def test_a_line_that_would_fill_memory_is_refused(
+    tmp_path: Path, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (source, otlp_json):
+        monkeypatch.setattr(module, "LONGEST", 1 << 20)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"resourceSpans":[' + (b" " * (1 << 20) + b"\n") * lines))
+    with pytest.raises(TraceFormatError, match="more than 1,048,576 bytes"):
+        read(path)
+
+
+def test_what_was_written_twice_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(body(generation()) * 2)
+    assert plain(read(path)) == plain(generation())
+
+
+def test_damaged_spans_are_told_where_nothing_else_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(otlp({"startTimeUnixNano": "x", "attributes": [{"key": "gen_ai.request.model"}]}))
+    with pytest.raises(NothingRecordedError, match="1 damaged spans"):
+        read(path)
 
 
 def test_damaged_columns_are_left_out_and_said(tmp_path: Path) -> None:
