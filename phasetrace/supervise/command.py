@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 
 from phasetrace.emit import exporters
 from phasetrace.errors import UsageError
@@ -88,7 +89,8 @@ def conclude(
     except (KeyboardInterrupt, BrokenPipeError):  # who does not want the summary need not wait for it
         pass
     except Exception:
-        traceback.print_exc()
+        with suppress(OSError):  # stderr may be what failed
+            traceback.print_exc()
         say(f"the summary failed; the trace is in {options.output}")
     if not left:
         folder.remove()
@@ -121,4 +123,5 @@ def tell(command: Sequence[str], options: RunOptions, folder: Folder, background
 def say(line: str, quiet: bool = False) -> None:
     """One line to the user."""
     if not quiet:
-        print(f"phasetrace: {line}", file=sys.stderr, flush=True)
+        with suppress(OSError):  # whoever closed stderr does not want to hear it
+            print(f"phasetrace: {line}", file=sys.stderr, flush=True)

@@ -12,14 +12,12 @@ def check(path: Path) -> None:
     """Raise unless a trace file can be made there. Leaves nothing behind."""
     if str(path) == "-":
         raise UsageError("-o needs a file: stdout belongs to the command")
-    if (
-        path.exists() and not path.is_file()
-    ):  # a device or a folder; an existing trace is moved aside, these are not
-        raise UsageError(f"cannot write {path}: it is not a regular file")
     try:
-        with tempfile.TemporaryFile(
-            dir=path.absolute().parent
-        ):  # asking for permission says yes to root too often
+        # An existing trace is moved aside; a device or a folder is not.
+        if path.exists() and not path.is_file():
+            raise UsageError(f"cannot write {path}: it is not a regular file")
+        # Asking for permission says yes to root too often.
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
             pass
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; choose another place with -o") from None

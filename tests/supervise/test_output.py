@@ -13,7 +13,7 @@ from tests.supervise.runs import Runs, app
 
 
 @pytest.mark.parametrize(
-    "place", ["/dev/null", "/dev/full", ".", "missing/trace.json", "-", "/proc/trace.json"]
+    "place", ["/dev/null", "/dev/full", ".", "missing/trace.json", "-", "/proc/trace.json", "a" * 300]
 )
 def test_unwritable_output_is_said_before_the_command_runs(runs: Runs, place: str) -> None:
     words = runs.words(["touch", "has-run"])
@@ -79,3 +79,11 @@ def test_full_spool_costs_records_and_not_the_application(runs: Runs) -> None:
         assert "no room" in done.stderr
     finally:
         subprocess.run(["umount", str(runs.spools)], check=True)
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-", "2>&- >&- <&-"])
+def test_a_terminal_that_cannot_be_written_changes_nothing(runs: Runs, stderr: str) -> None:
+    words = " ".join(runs.words(app("nothing", 3)))
+    done = subprocess.run(["sh", "-c", f"{words} {stderr}"], env=runs.environment({}), timeout=60)
+    assert done.returncode == 3
+    assert runs.left == [] and runs.trace.exists()
