@@ -39,19 +39,21 @@ def of_size(tokens: int, rounds: int) -> Iterator[Figure]:
         for shape, name in SHAPES.items():
             path = Path(folder) / f"{shape}.json"
             subprocess.run([*WRITE, shape, str(tokens), str(path)], check=True)
-            walls, memory, cause = [], [], ""
+            walls, cpus, memory, cause = [], [], [], ""
             for _ in range(1 if shape == "single" else rounds):
-                wall, peak, cause = diagnose(path)
+                wall, cpu, peak, cause = diagnose(path)
                 walls.append(wall)
+                cpus.append(cpu)
                 memory.append(peak)
             print(f"  {name}: {tokens:,} tokens, a file of {path.stat().st_size / 1e6:,.0f} MB: {cause}")
             yield figure(f"diagnose, {name}: time", walls, "s", SECONDS)
+            yield figure(f"diagnose, {name}: CPU time", cpus, "s", SECONDS)
             yield figure(f"diagnose, {name}: peak memory", memory, "MB", MEGABYTES)
             path.unlink()
 
 
-def diagnose(path: Path) -> tuple[float, float, str]:
-    """(seconds, peak MB, cause) of one process."""
+def diagnose(path: Path) -> tuple[float, float, float, str]:
+    """(seconds, of them on a CPU, peak MB, cause) of one process."""
     begin = time.monotonic()
     child = subprocess.Popen([*DIAGNOSE, "--format", "json", str(path)], stdout=subprocess.PIPE)
     assert child.stdout is not None
@@ -62,4 +64,4 @@ def diagnose(path: Path) -> tuple[float, float, str]:
     child.stdout.close()
     if child.returncode:
         raise SystemExit(f"diagnose failed on {path.name}")
-    return wall, usage.ru_maxrss / 1024, str(json.loads(text)["cause"])
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, str(json.loads(text)["cause"])
