@@ -10,13 +10,13 @@ from phasetrace_agent.hooking import Hook, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import extract
-from .calls import Call, Entry, active_span, current
+from .around_calls import around_add_async, around_call, around_chat, around_render, around_render_async
+from .calls import Entry, current
 from .http import EXCHANGE, put_around
 
 Function = Callable[..., Any]
 now = clock.now
 
-CALL = Hook("vllm.call")
 REGISTER = Hook("vllm.register")
 OUTPUT = Hook("vllm.output")
 
@@ -83,95 +83,6 @@ def hook_app(recorder: Recorder, module: Any) -> list[str]:
 
     wrap(module, "build_app", around_build)
     return []
-
-
-# ---- calls
-
-
-def around_call(original: Function) -> Function:
-    """A call in this thread, unless it is inside of another."""
-    return _around_call(original, chat=False)
-
-
-def around_chat(original: Function) -> Function:
-    """The same for a conversation."""
-    return _around_call(original, chat=True)
-
-
-def _around_call(original: Function, chat: bool) -> Function:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        token = None
-        if CALL.on and current.get() is None:
-            try:
-                token = current.set(Call(_parent_of(kwargs), chat=chat))
-            except Exception as error:
-                CALL.fail(error)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            if token is not None:
-                current.reset(token)
-
-    return call
-
-
-def around_add_async(original: Function) -> Function:
-    """The same in a task. A coroutine function stays one."""
-
-    async def add_request(*args: Any, **kwargs: Any) -> Any:
-        token = None
-        if CALL.on:
-            try:
-                call = current.get()
-                if call is None:
-                    token = current.set(Call(_parent_of(kwargs)))
-                elif call.parent is None:
-                    call.parent = _parent_of(kwargs)
-            except Exception as error:
-                CALL.fail(error)
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            if token is not None:
-                current.reset(token)
-
-    return add_request
-
-
-def _parent_of(kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    return extract.parent(kwargs.get("trace_headers")) or active_span()
-
-
-def around_render(original: Function) -> Function:
-    """Tokenising, chat template and all."""
-
-    def render(*args: Any, **kwargs: Any) -> Any:
-        begin = now()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _rendered(begin)
-
-    return render
-
-
-def around_render_async(original: Function) -> Function:
-    """The same in a task."""
-
-    async def render(*args: Any, **kwargs: Any) -> Any:
-        begin = now()
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            _rendered(begin)
-
-    return render
-
-
-def _rendered(begin: int) -> None:
-    call = current.get()
-    if call is not None:
-        call.tokenize = [begin, now()]
 
 
 # ---- requests

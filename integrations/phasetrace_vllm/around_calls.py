@@ -1,0 +1,103 @@
+"""Wrappers of what requests come by: they keep a `Call` at hand while the original runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from phasetrace_agent import clock
+from phasetrace_agent.hooking import Hook
+
+from . import extract
+from .calls import Call, active_span, current
+
+Function = Callable[..., Any]
+now = clock.now
+
+CALL = Hook("vllm.call")
+
+
+def around_call(original: Function) -> Function:
+    """A call in this thread, unless it is inside of another."""
+    return _around_call(original, chat=False)
+
+
+def around_chat(original: Function) -> Function:
+    """The same for a conversation."""
+    return _around_call(original, chat=True)
+
+
+def _around_call(original: Function, chat: bool) -> Function:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = None
+        if CALL.on and current.get() is None:
+            try:
+                token = current.set(Call(_parent_of(kwargs), chat=chat))
+            except Exception as error:
+                CALL.fail(error)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            if token is not None:
+                current.reset(token)
+
+    return call
+
+
+def around_add_async(original: Function) -> Function:
+    """The same in a task. A coroutine function stays one."""
+
+    async def add_request(*args: Any, **kwargs: Any) -> Any:
+        token = None
+        if CALL.on:
+            try:
+                call = current.get()
+                if call is None:
+                    token = current.set(Call(_parent_of(kwargs)))
+                elif call.parent is None:
+                    call.parent = _parent_of(kwargs)
+            except Exception as error:
+                CALL.fail(error)
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            if token is not None:
+                current.reset(token)
+
+    return add_request
+
+
+def _parent_of(kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    return extract.parent(kwargs.get("trace_headers")) or active_span()
+
+
+def around_render(original: Function) -> Function:
+    """Tokenising, chat template and all."""
+
+    def render(*args: Any, **kwargs: Any) -> Any:
+        begin = now()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _rendered(begin)
+
+    return render
+
+
+def around_render_async(original: Function) -> Function:
+    """The same in a task."""
+
+    async def render(*args: Any, **kwargs: Any) -> Any:
+        begin = now()
+        try:
+            return await original(*args, **kwargs)
+        finally:
+            _rendered(begin)
+
+    return render
+
+
+def _rendered(begin: int) -> None:
+    call = current.get()
+    if call is not None:
+        call.tokenize = [begin, now()]
