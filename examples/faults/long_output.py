@@ -21,10 +21,10 @@ def main() -> None:
     parser.add_argument("--needed", type=int, default=400, help="tokens of an answer that are used")
     arguments = parser.parse_args()
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
-    model = make_model(tokenizer, hidden=512, layers=4)
+    model = make_model(tokenizer, hidden=384, layers=3)
     for number in range(2):
         inputs = tokenizer(make_prompt(40, seed=300 + number), return_tensors="pt")
         output = model.generate(

@@ -3,6 +3,7 @@
 Planted fault: `use_cache=False`, so every new token computes the whole prompt again. Nothing else is wrong.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -14,12 +15,16 @@ from small_model import make_model, make_prompt, make_tokenizer
 
 def main() -> None:
     """Answer a few prompts."""
-    torch.set_num_threads(2)
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--cache", action="store_true", help="leave the cache on, which mends the fault")
+    cache = parser.parse_args().cache
+
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
-    model = make_model(tokenizer, hidden=512, layers=6)
-    model.config.use_cache = False
-    model.generation_config.use_cache = False
+    model = make_model(tokenizer, hidden=512, layers=4)
+    model.config.use_cache = cache
+    model.generation_config.use_cache = cache
     for number in range(4):
         inputs = tokenizer(make_prompt(120, seed=100 + number), return_tensors="pt")
         model.generate(**inputs, max_new_tokens=32, min_new_tokens=32, do_sample=False)

@@ -15,7 +15,7 @@ from small_model import make_model, make_prompt, make_tokenizer
 
 def main() -> None:
     """Answer a few batches of prompts."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, hidden=512, layers=6)

@@ -33,7 +33,7 @@ class SlowScreen(BaseStreamer):
 
 def main() -> None:
     """Stream a few answers."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, hidden=384, layers=4)

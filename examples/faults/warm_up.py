@@ -32,12 +32,12 @@ class LazyProjection(torch.nn.Module):
 
 def main() -> None:
     """Answer a few prompts with a model that tunes itself at first use."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, hidden=384, layers=4)
     for layer in model.model.layers:
-        layer.mlp.down_proj = LazyProjection(layer.mlp.down_proj, trials=400)
+        layer.mlp.down_proj = LazyProjection(layer.mlp.down_proj, trials=250)
     for number in range(8):
         inputs = tokenizer(make_prompt(60, seed=200 + number), return_tensors="pt")
         model.generate(**inputs, max_new_tokens=24, min_new_tokens=24, do_sample=False)

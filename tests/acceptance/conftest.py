@@ -1,12 +1,14 @@
 """Recordings of real runs, each made once and looked at by several tests."""
 
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.real import Engine, Run
+from tests.acceptance.real import PATIENCE_S, Engine, Run, Tour, files
 from tests.conftest import ENGINES, engine_missing
 from tests.emit.receivers import HttpReceiver
 
@@ -51,10 +53,19 @@ def tour_receiver() -> Iterator[HttpReceiver]:
 
 
 @pytest.fixture(scope="session")
-def tour(engine: Engine, tour_receiver: HttpReceiver, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def tour(engine: Engine, tour_receiver: HttpReceiver, tmp_path_factory: pytest.TempPathFactory) -> Tour:
     """A program that does what users do, with SECRET planted wherever a secret may be."""
-    command = engine.application("tour.py", str(tmp_path_factory.mktemp("model")), SECRET)
-    secrets = {"OPENAI_API_KEY": f"{SECRET}-in-environment", "OTEL_SERVICE_NAME": "tour"}
-    run = engine.record(tmp_path_factory.mktemp("tour"), command, "--otlp", tour_receiver.url, env=secrets)
-    assert "toured" in run.done.stdout, run.done.stderr
-    return run
+    model, folder = tmp_path_factory.mktemp("model"), tmp_path_factory.mktemp("tour")
+    command = engine.application("tour.py", str(model), SECRET, f"--token={SECRET}-in-argv")
+    secrets = {"OPENAI_API_KEY": f"{SECRET}-in-environment"}
+    seen: dict[str, bytes] = {}
+    with engine.start(folder, command, "--otlp", tour_receiver.url, env=secrets) as started:
+        end = time.monotonic() + PATIENCE_S
+        while not (model / "toured").exists() and started.poll() is None and time.monotonic() < end:
+            seen |= {f"{path.name} at {time.monotonic()}": path.read_bytes() for path in files(folder)}
+            time.sleep(2)
+        seen |= {str(path.relative_to(folder)): path.read_bytes() for path in files(folder)}
+        output, errors = started.communicate("\n", timeout=PATIENCE_S)
+    assert (model / "toured").exists(), (model / "stderr").read_text()
+    done = subprocess.CompletedProcess(command, started.returncode, output, errors)
+    return Tour(folder, done, seen)

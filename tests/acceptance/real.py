@@ -48,6 +48,17 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Tour(Run):
+    """With what lay in the run's folder while the application was running, by file."""
+
+    seen: Mapping[str, bytes]
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+@dataclass(frozen=True)
 class Engine:
     """An environment with the real transformers and torch, in which there is no phasetrace."""
 
@@ -79,12 +90,13 @@ class Engine:
         return Run(folder, done)
 
     def start(
-        self, folder: Path, command: Sequence[str], env: Mapping[str, str] = {}
+        self, folder: Path, command: Sequence[str], *options: str, env: Mapping[str, str] = {}
     ) -> subprocess.Popen[str]:
         folder.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
-            recorded(folder, command),
+            recorded(folder, command, *options),
             env=self.environment(env),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,6 +1,8 @@
 """What a user's program does with a model of its own: loads it from a folder, streams, chats, samples, fails.
 
 usage: tour.py FOLDER SECRET. SECRET is planted wherever a user's secret may be; it must come out nowhere.
+FOLDER/toured tells that all is done but the end, which waits for a line on stdin. What this program writes to
+stderr goes to FOLDER/stderr, since the recording writes to the same terminal.
 Nothing of phasetrace and OpenTelemetry is installed where this runs, and it makes sure of it.
 """
 
@@ -23,11 +25,12 @@ from transformers import (
 assert importlib.util.find_spec("phasetrace") is None
 assert importlib.util.find_spec("opentelemetry") is None
 folder, secret = Path(sys.argv[1]), sys.argv[2]
+os.dup2(os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT), 2)
 os.environ["HF_TOKEN_OF_THE_APPLICATION"] = f"{secret}-in-environment"
 torch.set_num_threads(1)
 torch.manual_seed(0)
 
-home = folder / f"{secret}-in-path"
+home = folder / f"{secret}-in-path" / "tiny"  # the name of a model may be told, where it lies may not
 tokenizer = make_tokenizer()
 make_model(tokenizer, hidden=256, layers=4).save_pretrained(home)
 tokenizer.save_pretrained(home)
@@ -62,7 +65,6 @@ chat([{"role": "user", "content": f"{secret}-in-chat"}], max_new_tokens=24)
 for number in range(2):
     ids = torch.randint(10, 300, (1, 40))
     model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=2000 if number else 16)
-print("toured", flush=True)
-if "--wait" in sys.argv:
-    sys.stdin.readline()
+(folder / "toured").touch()
+sys.stdin.readline()
 raise ValueError(f"{secret}-at-the-end")
