@@ -1,7 +1,8 @@
 """What phasetrace adds to the start of a Python process, and how long its commands take to begin.
 
 The process is started with and without the run directory in turns, so that a busy moment hits both, and
-each pair gives one difference.
+each pair gives one difference. It is the Python of a virtual environment with nothing in it: what
+others put into site-packages would add its own noise.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import venv
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.figure import Figure, figure
@@ -19,9 +21,8 @@ from phasetrace.supervise.environment import PYTHONPATH, RUN, SPOOL
 from phasetrace_agent import rundir
 
 MILLISECONDS = 5.0
-# Not the environment's own Python: site-packages with `.pth` files would make every start slower
-PYTHON = [getattr(sys, "_base_executable", sys.executable), "-c"]
 PHASETRACE = [sys.executable, "-c", "import sys; from phasetrace.cli import main; sys.exit(main())"]
+Measure = Callable[[Sequence[str], Mapping[str, str]], float]
 STAMP = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))"
 
 
@@ -33,11 +34,15 @@ def measure(quick: bool = False) -> Iterator[Figure]:
 def of_size(pairs: int, few: int) -> Iterator[Figure]:
     """The same with so many pairs, and few rounds of what takes longer."""
     with tempfile.TemporaryDirectory() as folder:
+        venv.create(Path(folder) / "bare", symlinks=True)
+        python = [str(Path(folder) / "bare/bin/python"), "-c"]
         environment = recorded(Path(folder))
-        yield figure("added start-up of a Python process", added(pairs, environment), "ms", MILLISECONDS)
-        yield figure("added start-up, CPU time", added(pairs, environment, cpu=True), "ms", MILLISECONDS)
+        walls = added(pairs, python, environment, took)
+        yield figure("added start-up of a Python process", walls, "ms", MILLISECONDS)
+        cpus = added(pairs, python, environment, cost)
+        yield figure("added start-up, CPU time", cpus, "ms", MILLISECONDS)
         yield figure("phasetrace --help", [took([*PHASETRACE, "--help"]) for _ in range(few)], "ms")
-        waits = [until_it_starts(Path(folder)) for _ in range(few)]
+        waits = [until_it_starts(Path(folder), python) for _ in range(few)]
         yield figure("phasetrace run: until the command runs", waits, "ms")
 
 
@@ -53,19 +58,18 @@ def recorded(folder: Path) -> dict[str, str]:
     }
 
 
-def added(pairs: int, environment: Mapping[str, str], cpu: bool = False) -> list[float]:
+def added(pairs: int, python: list[str], environment: Mapping[str, str], measured: Measure) -> list[float]:
     """Milliseconds that recording adds to a process which does nothing, pair by pair."""
     bare = {name: value for name, value in environment.items() if name not in (SPOOL, RUN, PYTHONPATH)}
-    measured = cost if cpu else took
-    measured([*PYTHON, "pass"], environment)  # compiles the agent
+    measured([*python, "pass"], environment)  # compiles the agent
     found = []
     for number in range(pairs):
         if number % 2:
-            first = measured([*PYTHON, "pass"], environment)
-            found.append(first - measured([*PYTHON, "pass"], bare))
+            first = measured([*python, "pass"], environment)
+            found.append(first - measured([*python, "pass"], bare))
         else:
-            first = measured([*PYTHON, "pass"], bare)
-            found.append(measured([*PYTHON, "pass"], environment) - first)
+            first = measured([*python, "pass"], bare)
+            found.append(measured([*python, "pass"], environment) - first)
     return found
 
 
@@ -84,11 +88,11 @@ def cost(command: Sequence[str], environment: Mapping[str, str] | None = None) -
     return (usage.ru_utime + usage.ru_stime) * 1000
 
 
-def until_it_starts(folder: Path) -> float:
+def until_it_starts(folder: Path, python: list[str]) -> float:
     """Milliseconds that `phasetrace run` takes before its command, beyond what the command takes alone."""
     output = str(folder / "trace.json")
-    run = [*PHASETRACE, "run", "--quiet", "-o", output, "--", *PYTHON, STAMP]
-    with_us, without = time_to_stamp(run), time_to_stamp([*PYTHON, STAMP])
+    run = [*PHASETRACE, "run", "--quiet", "-o", output, "--", *python, STAMP]
+    with_us, without = time_to_stamp(run), time_to_stamp([*python, STAMP])
     return with_us - without
 
 
