@@ -17,8 +17,8 @@ import orjson
 
 from phasetrace import __version__
 from phasetrace.mapping import Attributes, ResourceSpans, Span, TokenSpans, Value
-from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
+from phasetrace.semconv import Attribute as A
 
 LONGEST_LINE = 4 << 20  # what receivers along the way accept
 _FULL_LINE = 512 << 10  # a line is ended before it grows beyond: parsed, it takes 20 times as much memory

@@ -12,8 +12,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 
 from phasetrace import __version__
 from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, TokenSpans
-from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
+from phasetrace.semconv import Attribute as A
 
 _SCOPE = InstrumentationScope(Scope.ALL.value, __version__)
 _PHASES = InstrumentationScope(Scope.PHASES.value, __version__)

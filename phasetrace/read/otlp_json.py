@@ -15,8 +15,8 @@ from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, Value, fro
 from phasetrace.model import Defect, Recording
 from phasetrace.read.llm_spans import is_llm_span, requests_of
 from phasetrace.read.source import LONGEST, Source
-from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import DERIVED_SPANS, Scope
+from phasetrace.semconv import Attribute as A
 
 # Lines that hold only spans of phases or tokens: what they say is in the steps, and they are most of a file.
 _PASSED_OVER = tuple(f'"scope":{{"name":"{scope}"'.encode() for scope in (Scope.PHASES, Scope.TOKENS))
