@@ -100,8 +100,8 @@ def step_table(recording: Recording) -> StepTable:
     end_ns = _joined([chunk.end_ns for chunk in chunks])
     _carve_pauses(parts, begin_ns, end_ns, streams, recording.pauses)
     sums = np.zeros((len(PART_ORDER), count + 1), np.int64).T
-    for column in {PART_ORDER.index(part) for chunk in chunks for part in chunk.parts} | {GC_COLUMN}:
-        np.cumsum(parts[:, column], out=sums[1:, column])
+    for place in {PART_ORDER.index(part) for chunk in chunks for part in chunk.parts} | {GC_COLUMN}:
+        np.cumsum(parts[:, place], out=sums[1:, place])
     return StepTable(
         index=_joined([np.arange(c.first_index, c.first_index + len(c)) for c in chunks]),
         begin_ns=begin_ns,
@@ -159,8 +159,8 @@ def _carve(parts: Ints, begin: Ints, end: Ints) -> None:
     before = parts[:, GC_COLUMN]  # earlier pauses of the step have shortened the parts in front
     begin, end = (begin - before)[:, None], (end - before)[:, None]
     taken = np.clip(np.minimum(end, bounds) - np.maximum(begin, bounds - parts[:, :GC_COLUMN]), 0, None)
-    for column in np.flatnonzero(taken.any(axis=0)):
-        parts[:, column] -= taken[:, column]
+    for place in np.flatnonzero(taken.any(axis=0)):
+        parts[:, place] -= taken[:, place]
     parts[:, GC_COLUMN] += taken.sum(axis=1)
 
 
