@@ -6,11 +6,12 @@ whatever was recorded comes back equal, except that pieces of a stream of steps 
 
 from phasetrace.mapping.budget import Detail, SpanBudget
 from phasetrace.mapping.recording_spans import SpanMaker, from_spans, to_spans
-from phasetrace.mapping.span import Attributes, Kind, ResourceSpans, Span, TokenSpans, Value
+from phasetrace.mapping.span import Attributes, Event, Kind, ResourceSpans, Span, TokenSpans, Value
 
 __all__ = [
     "Attributes",
     "Detail",
+    "Event",
     "Kind",
     "ResourceSpans",
     "Span",

@@ -22,6 +22,14 @@ class Kind(IntEnum):
     CLIENT = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A moment inside a span."""
+
+    name: str
+    time_ns: int
+
+
 @dataclass(slots=True)
 class Span:
     """One span. `kept` is what only a file holds: the packed columns that make it lossless."""
@@ -37,6 +45,7 @@ class Span:
     kept: Attributes = field(default_factory=dict)
     error: str | None = None  # makes the status ERROR
     link: tuple[str, str] | None = None  # trace and span id
+    events: tuple[Event, ...] = ()  # of other tools' spans; phasetrace writes none
 
     def get(self, key: str) -> Value | None:
         """An attribute, wherever it is."""
@@ -68,6 +77,7 @@ class ResourceSpans:
     spans: list[Span]
     tokens: list[TokenSpans] = field(default_factory=list)
     file_only: bool = False
+    scope: str = ""  # the instrumentation scope that wrote them, where a file says it
 
     def __len__(self) -> int:
         return len(self.spans) + sum(map(len, self.tokens))

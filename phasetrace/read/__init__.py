@@ -1,4 +1,4 @@
-"""Any trace file -> Recording: one module a format, one table that tells them apart."""
+"""Any trace file -> Recording: one module a format, one table that tells them apart, one table a dialect."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from os import PathLike, fspath
 
 from phasetrace.model import Recording
 from phasetrace.read.formats import sniff
+from phasetrace.read.notes import Notes
+from phasetrace.read.recording import recording
 from phasetrace.read.source import Progress, Source
 
 __all__ = ["Progress", "read"]
@@ -15,7 +17,7 @@ def read(source: str | PathLike[str], progress: Progress | None = None) -> Recor
     """Read a trace.
 
     Args:
-        source: a path, or `-` for the standard input; gzip is unpacked.
+        source: a path, or `-` for the standard input; gzip and zstd are unpacked.
         progress: called now and then with the bytes read, and the bytes in all where known.
 
     Raises:
@@ -26,6 +28,7 @@ def read(source: str | PathLike[str], progress: Progress | None = None) -> Recor
     """
     opened = Source(fspath(source), progress)
     try:
-        return sniff(opened)(opened)
+        notes = Notes(opened.name)
+        return recording(sniff(opened)(opened, notes), notes)
     finally:
         opened.close()

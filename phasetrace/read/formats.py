@@ -1,45 +1,71 @@
-"""The one table of trace formats: how each is recognised, and who reads it."""
+"""The one table of trace formats: how each is recognised by its content, and who reads it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from phasetrace.errors import TraceFormatError
-from phasetrace.model import Recording
-from phasetrace.read.otlp_json import read_otlp_json
+from phasetrace.mapping import ResourceSpans
+from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, zipkin
+from phasetrace.read.notes import Notes
+from phasetrace.read.outline import outline
 from phasetrace.read.source import Source
 
-Reader = Callable[[Source], Recording]
+Reader = Callable[[Source, Notes], Iterator[ResourceSpans]]
+Recognise = Callable[[bytes, frozenset[str]], bool]  # the first bytes, and their outline where they are JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format, and what the beginning of its files matches; without a reader it is only known by name."""
+    """A format, and how it is told; without a reader it is only known by name."""
 
     name: str
-    begin: re.Pattern[bytes]
+    recognise: Recognise
     reader: Reader | None = None
 
 
-def _pattern(regex: bytes) -> re.Pattern[bytes]:
-    return re.compile(regex, re.DOTALL)
+def _starts(magic: bytes) -> Recognise:
+    return lambda head, _: head.startswith(magic)
 
 
-# Looked through in order, on the first 64 KiB after gunzip.
+def _has(*paths: str) -> Recognise:
+    """One of these keys is there, at the top or in the elements of an array at the top."""
+    known = {wrapped for path in paths for wrapped in (path, f"[].{path}")}
+    return lambda _, keys: not known.isdisjoint(keys)
+
+
+def _zipkin(_: bytes, keys: frozenset[str]) -> bool:
+    return any({f"{at}traceId", f"{at}id"} <= keys for at in ("", "[].", "[][]."))
+
+
+def _array_of_spans(_: bytes, keys: frozenset[str]) -> bool:
+    return bool({"[].context.trace_id", "[].trace_id", "[].traceId"} & keys)
+
+
+def _console(head: bytes, _: frozenset[str]) -> bool:
+    return b'"trace_id"' in head and b'"start_time"' in head
+
+
+def _wrapped(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (*names, *(f"{outer}.{name}" for outer in ("result", "trace") for name in names))
+
+
+# Looked through in order, on the first 64 KiB after unpacking. Protobuf may begin like a newline, so it is
+# told by its structure and comes before the texts.
 FORMATS = (
-    Format("Zstandard-compressed", _pattern(rb"(?:.{4})?\x28\xb5\x2f\xfd")),
-    Format("Parquet", _pattern(rb"PAR1")),
-    Format("OTLP protobuf", _pattern(rb"(?:\x00.{3})?\x0a[^\s\"{\[]")),
-    Format("OTLP JSON", _pattern(rb'\s*[\[{].*?"(?:resourceSpans|scopeSpans)"'), read_otlp_json),
-    Format("Tempo JSON", _pattern(rb'\s*\{\s*"batches"\s*:')),
-    Format("Jaeger JSON", _pattern(rb'\s*\{\s*"data"\s*:.*?"spans"')),
-    Format("Chrome trace JSON", _pattern(rb'\s*[\[{].*?"(?:traceEvents|ph)"\s*:')),
-    Format("Zipkin JSON", _pattern(rb'\s*\[.*?"traceId"')),
-    Format("console exporter JSON", _pattern(rb'\s*\{.*?"trace_id"\s*:')),
+    Format("Parquet", _starts(b"PAR1")),
+    Format("OTLP protobuf", lambda head, _: otlp_proto.is_plain(head), otlp_proto.plain),
+    Format("OTLP protobuf", lambda head, _: otlp_proto.is_framed(head), otlp_proto.framed),
+    Format("OTLP JSON", _has(*_wrapped((*otlp_json.RESOURCES, *otlp_json.SCOPES))), otlp_json.otlp_json),
+    Format("Jaeger JSON", _has("data[].spans", "data[].traceID"), jaeger.jaeger),
+    Format("Chrome trace JSON", _has("traceEvents", "ph")),
+    Format("Zipkin JSON", _zipkin, zipkin.zipkin),
+    Format("spans as JSON", _has("spans[].name", "spans[].context"), plain_spans.bare_spans),
+    Format("an array of spans", _array_of_spans, plain_spans.bare_spans),
+    Format("console exporter output", _console, plain_spans.console),
 )
-READABLE = " and ".join(f.name for f in FORMATS if f.reader is not None)
+READABLE = "OTLP (JSON or protobuf), Jaeger, Tempo or Zipkin JSON, or what the console exporter prints"
 
 
 def sniff(source: Source) -> Reader:
@@ -48,13 +74,14 @@ def sniff(source: Source) -> Reader:
     Raises:
         TraceFormatError: nobody can; says what it is instead, where that can be told.
     """
-    head = source.head().removeprefix(b"\xef\xbb\xbf")
+    head = source.head()
     if not head.strip():
         raise TraceFormatError(
             f"{source.name} is empty; a run writes into it when its first request has ended"
         )
+    keys = outline(head)
     for known in FORMATS:
-        if known.begin.match(head):
+        if known.recognise(head, keys):
             if known.reader is not None:
                 return known.reader
             raise TraceFormatError(

@@ -1,27 +1,26 @@
-"""Opens what the user names, and gives its bytes line by line whatever they are packed in."""
+"""Opens what the user names, and gives its bytes, by lines or whole, whatever it is packed in."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, cast
 
-from phasetrace.errors import TraceFormatError, UsageError
+from phasetrace.errors import PhasetraceError, TraceFormatError, UsageError
+from phasetrace.read.unpack import unpacked
 
 Progress = Callable[[int, int | None], None]  # bytes read, bytes in all where known
 HEAD = 64 << 10  # enough to tell any format
+LONGEST = 512 << 20  # of a line, a message or a document: parsed, it takes many times as much memory
 _BUFFER = 1 << 20  # longer than most lines, so that each is copied out of it at once
-LONGEST = 1 << 30  # of a line: a small compressed file can hold one that fills all memory
-_GZIP = b"\x1f\x8b"
 _REPORT_EVERY = 1 << 20
+_BOM = b"\xef\xbb\xbf"
 
 
 class Source:
-    """A file or the standard input, gunzipped where needed.
+    """A file or the standard input, unpacked where needed.
 
     Raises:
         UsageError: with what to do about it.
@@ -29,61 +28,101 @@ class Source:
 
     def __init__(self, name: str, progress: Progress | None = None) -> None:
         self.name = "standard input" if name == "-" else name
-        self.cut = False  # a compressed file ended too early
         self._progress = progress
+        self._reported = 0
         self._raw = sys.stdin.buffer if name == "-" else _open(name)
-        self._size = _size(self._raw)
-        buffered = io.BufferedReader(cast(io.RawIOBase, self._raw), HEAD)
+        self.size = _size(self._raw)
         try:
-            packed = buffered.peek(len(_GZIP)).startswith(_GZIP)
-        except OSError as error:
-            self._raw.close()
-            raise UsageError(f"{self.name} cannot be read: {error.strerror}") from None
-        unpacked = cast(IO[bytes], gzip.GzipFile(fileobj=buffered)) if packed else buffered
-        self._file = io.BufferedReader(cast(io.RawIOBase, unpacked), _BUFFER)
+            plain, self._unpacked = unpacked(self.name, self._raw)
+            self._begin = _filled(plain, HEAD)
+        except PhasetraceError:
+            self.close()
+            raise
+        rejoined = _Rejoined(self._begin, plain)
+        self._file = io.BufferedReader(cast(io.RawIOBase, rejoined), _BUFFER)
+
+    @property
+    def cut(self) -> bool:
+        """Whether a packed file ended too early."""
+        return self._unpacked is not None and self._unpacked.cut
 
     def head(self) -> bytes:
-        """The first bytes, which stay to be read."""
-        try:
-            return self._file.peek(HEAD)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise UsageError(f"{self.name} is damaged: it begins like gzip and cannot be unpacked") from None
-        except OSError as error:
-            raise UsageError(f"{self.name} cannot be read: {error.strerror}") from None
+        """The first bytes, which stay to be read; without a byte order mark."""
+        return self._begin.removeprefix(_BOM)
 
     def lines(self) -> Iterator[bytes]:
         """Each line with its end; the last one may lack it."""
-        reported = 0
-        while True:
-            try:
-                line = self._file.readline(LONGEST)
-            except (EOFError, zlib.error, gzip.BadGzipFile):
-                self.cut = True
-                return
-            except OSError as error:
-                raise UsageError(f"{self.name} cannot be read to its end: {error.strerror}") from None
-            if not line:
-                return
-            if len(line) == LONGEST:
-                raise TraceFormatError(f"{self.name} has a line of more than {LONGEST:,} bytes")
-            if self._progress is not None and (at := self._at()) - reported >= _REPORT_EVERY:
-                self._progress(at, self._size)
-                reported = at
-            yield line
+        first = True
+        while line := self._file.readline(LONGEST + 1):
+            if len(line) > LONGEST:
+                raise self.too_long("line")
+            self._report()
+            yield line.removeprefix(_BOM) if first else line
+            first = False
+
+    def read(self, size: int) -> bytes:
+        """So many bytes; fewer at the end."""
+        if size > LONGEST:
+            raise self.too_long("message")
+        self._report()
+        return self._file.read(size)
+
+    def whole(self) -> bytes:
+        """All of it."""
+        data = self._file.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise self.too_long("document")
+        self._report()
+        return data.removeprefix(_BOM)
 
     def close(self) -> None:
         """Close the file; the standard input stays open."""
         if self._raw is not sys.stdin.buffer:
-            self._file.close()
             self._raw.close()
-        else:
-            self._file.detach()
+
+    def too_long(self, what: str) -> TraceFormatError:
+        """The refusal of what would fill memory."""
+        return TraceFormatError(
+            f"{self.name} has a {what} of more than {LONGEST >> 20} MiB, more than phasetrace reads at once;"
+            " export fewer traces at a time, or as JSON lines"
+        )
+
+    def _report(self) -> None:
+        if self._progress is not None and (at := self._at()) - self._reported >= _REPORT_EVERY:
+            self._progress(at, self.size)
+            self._reported = at
 
     def _at(self) -> int:
         try:
             return self._raw.tell()
         except OSError:  # a pipe has no position
             return 0
+
+
+class _Rejoined(io.RawIOBase):
+    """What was read already, then the rest."""
+
+    def __init__(self, begin: bytes, rest: io.BufferedReader) -> None:
+        self._begin = begin
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer."""
+        view = memoryview(cast(bytearray, buffer)).cast("B")
+        if self._begin:
+            data, self._begin = self._begin[: len(view)], self._begin[len(view) :]
+            view[: len(data)] = data
+            return len(data)
+        return self._rest.readinto1(view)
+
+
+def _filled(stream: io.BufferedReader, size: int) -> bytes:
+    """So many bytes, also of a pipe that gives fewer at a time."""
+    return stream.read(size) or b""
 
 
 def _open(name: str) -> IO[bytes]:
@@ -95,8 +134,8 @@ def _open(name: str) -> IO[bytes]:
         ) from None
     except IsADirectoryError:
         raise UsageError(f"{name} is a folder; name a trace file in it") from None
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name} cannot be read: {getattr(error, 'strerror', error)}") from None
 
 
 def _size(file: IO[bytes]) -> int | None:

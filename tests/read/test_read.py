@@ -16,7 +16,7 @@ from phasetrace.emit.trace_file import TraceFile
 from phasetrace.errors import NothingRecordedError, PhasetraceError, TraceFormatError, UsageError
 from phasetrace.mapping import to_spans
 from phasetrace.model import Recording
-from phasetrace.read import otlp_json, read, source
+from phasetrace.read import json_text, read, source
 from tests.builders import generation, plain, recording
 from tests.mapping.strategies import recordings
 
@@ -74,7 +74,7 @@ def test_a_cut_last_line_is_passed_over_and_said(tmp_path: Path) -> None:
     found = read(path)
     assert "r1" in [r.id for r in found.requests]
     assert [d.defect for d in found.defects] == [
-        f"the last line of {path} is cut off: what was written last is missing"
+        f"the end of {path} is cut off: what was written last is missing"
     ]
 
 
@@ -182,11 +182,11 @@ def test_a_clients_span_over_a_servers_is_counted_once(tmp_path: Path) -> None:
         (b'{"a": 1}', TraceFormatError, "is JSON without spans"),
         (b"[]", TraceFormatError, "is JSON without spans"),
         (b"PAR1....", TraceFormatError, "is Parquet"),
-        (b'{"data":[{"traceID":"1","spans":[]}]}', TraceFormatError, "is Jaeger JSON"),
+        (b'{"data":[{"traceID":"1","spans":[]}]}', NothingRecordedError, "holds no span and no LLM request"),
         (b'{"traceEvents":[]}', TraceFormatError, "is Chrome trace JSON"),
-        (b'{"resourceSpans":[{"resou', TraceFormatError, "no complete JSON"),
-        (b'{"resourceSpans":[]}', NothingRecordedError, "holds no LLM request"),
-        (otlp({"name": "GET /"}), NothingRecordedError, "holds no LLM request"),
+        (b'{"resourceSpans":[{"resou', TraceFormatError, "no complete span"),
+        (b'{"resourceSpans":[]}', NothingRecordedError, "holds no span and no LLM request"),
+        (otlp({"name": "GET /"}), NothingRecordedError, "holds 1 spans (GET /) and no LLM request"),
     ],
 )
 def test_what_is_no_trace_gets_one_line(
@@ -215,11 +215,11 @@ def test_a_file_that_cannot_be_read_gets_one_line() -> None:
 def test_a_line_that_would_fill_memory_is_refused(
     tmp_path: Path, lines: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (source, otlp_json):
+    for module in (source, json_text):
         monkeypatch.setattr(module, "LONGEST", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b'{"resourceSpans":[' + (b" " * (1 << 20) + b"\n") * lines))
-    with pytest.raises(TraceFormatError, match="more than 1,048,576 bytes"):
+    with pytest.raises(TraceFormatError, match="more than 1 MiB"):
         read(path)
 
 

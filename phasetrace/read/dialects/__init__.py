@@ -1,0 +1,47 @@
+"""How other tools tell of a request, one small table each; all lead to the same `Request`."""
+
+from collections.abc import Iterable
+
+from phasetrace.read.dialects.dialect import Dialect, Stage, Written
+from phasetrace.read.dialects.dynamo import DYNAMO
+from phasetrace.read.dialects.genai import GENAI
+from phasetrace.read.dialects.libraries import OPENINFERENCE, OPENLIT, OPENLLMETRY
+from phasetrace.read.dialects.llm_d import LLM_D
+from phasetrace.read.dialects.sglang import SGLANG
+from phasetrace.read.dialects.tensorrt_llm import TENSORRT_LLM
+from phasetrace.read.dialects.tgi import TGI
+from phasetrace.read.dialects.vllm import VLLM
+
+# Asked in this order, the most particular first.
+DIALECTS = (SGLANG, VLLM, TENSORRT_LLM, TGI, LLM_D, DYNAMO, OPENLIT, OPENINFERENCE, OPENLLMETRY, GENAI)
+
+STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}
+_NAMES = frozenset(STAGES).union(
+    *(dialect.parts for dialect in DIALECTS),
+    ("gateway.request", "gateway.request_orchestration", "llm_d.pd_proxy.request", "http-request"),
+)
+# What the keys of a span's attributes begin with where it is of use; most spans of an application are not.
+_TELLING = (
+    "gen_ai.",
+    "phasetrace.request.id",
+    "llm.token_count.",
+    "llm.request.type",
+    "openinference.span.kind",
+    "inference_time",
+    "thread_label",
+    "module",
+    "rid",
+)
+
+
+def wanted(name: str, keys: Iterable[str]) -> bool:
+    """Whether a span is worth decoding."""
+    return name in _NAMES or any(key.startswith(_TELLING) for key in keys)
+
+
+def dialect_of(written: Written) -> Dialect | None:
+    """Whose request this span is; None where it is none."""
+    return next((dialect for dialect in DIALECTS if dialect.is_request(written)), None)
+
+
+__all__ = ["DIALECTS", "STAGES", "Dialect", "Stage", "Written", "dialect_of", "wanted"]

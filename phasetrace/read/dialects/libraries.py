@@ -1,0 +1,68 @@
+"""Instrumentations of libraries: they see a call from outside, and what some of them add is not measured."""
+
+from collections.abc import Mapping
+
+from phasetrace.read.dialects.dialect import COUNTS, DURATIONS, Count, Dialect, Duration, In, Written
+
+_PIPELINE = "transformers_text_generation_pipeline.call"
+_LOCAL = (
+    "huggingface",
+    "hugging_face",
+    "transformers",
+    "vllm",
+)  # OpenLIT's instrumentations without a server
+_OPENLIT_DURATIONS = {
+    Duration.TTFT: (In("gen_ai.server.time_to_first_token"), In("gen_ai.server.ttft")),
+    Duration.TPOT: (In("gen_ai.server.time_per_output_token"), In("gen_ai.server.tbt")),
+}
+
+
+def _is_openllmetry(written: Written) -> bool:
+    found = written.span.attributes
+    return written.span.name == _PIPELINE or (
+        "llm.request.type" in found and found["llm.request.type"] in ("chat", "completion")
+    )
+
+
+def _is_openlit(written: Written) -> bool:
+    if written.resource.get("telemetry.sdk.name") != "openlit" and not written.scope.startswith("openlit"):
+        return False
+    return written.span.attributes.get("gen_ai.operation.name") in (
+        "chat",
+        "text_completion",
+        "generate_content",
+    )
+
+
+def _openlit_doubts(written: Written) -> Mapping[Duration | Count, str]:
+    found = written.span.attributes
+    served_by = str(found.get("gen_ai.provider.name", found.get("gen_ai.system", ""))).lower()
+    if not any(name in served_by for name in _LOCAL):
+        return {}
+    characters = "OpenLIT counts a token for every two characters of text"
+    whole = "OpenLIT writes the duration of the whole call"
+    return {Count.PROMPT: characters, Count.OUTPUT: characters, Duration.TTFT: whole, Duration.TPOT: whole}
+
+
+OPENLLMETRY = Dialect(
+    writer="OpenLLMetry",
+    engine="unknown",
+    is_request=_is_openllmetry,
+    counts={**COUNTS, Count.OUTPUT: (*COUNTS[Count.OUTPUT], "llm.usage.completion_tokens")},
+    cannot="any phase; of a transformers pipeline no tokens either",
+)
+OPENINFERENCE = Dialect(
+    writer="OpenInference",
+    engine="unknown",
+    is_request=lambda written: written.span.attributes.get("openinference.span.kind") == "LLM",
+    first_token="First Token Stream Event",
+    cannot="queue and prefill: it sees a call from outside",
+)
+OPENLIT = Dialect(
+    writer="OpenLIT",
+    engine="unknown",
+    is_request=_is_openlit,
+    durations={**DURATIONS, **_OPENLIT_DURATIONS},
+    doubts=_openlit_doubts,
+    cannot="queue and prefill: it sees a call from outside",
+)

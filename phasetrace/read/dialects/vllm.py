@@ -1,0 +1,33 @@
+"""vLLM: one span a request, written when it has ended, with durations as attributes.
+
+The time to the first token and e2e are the frontend's, on the wall clock. Queue, prefill and decode are the
+engine core's, on its monotonic clock: as intervals they can be compared. The queue begins only after the step
+that was running, so up to one step is in no phase; and preempted time is inside prefill or decode.
+Names: `vllm/tracing/utils.py`; the child spans are those of its pull request 44402.
+"""
+
+from phasetrace.read.dialects.dialect import Dialect, Stage, Written
+
+NAME = "llm_request"
+ENGINE_SPANS = ("vllm.llm_engine", "vllm.engine")  # scopes
+
+
+def _is_request(written: Written) -> bool:
+    return written.span.name == NAME and (
+        written.scope.startswith("vllm")
+        or any(k.startswith("gen_ai.latency.") for k in written.span.attributes)
+    )
+
+
+VLLM = Dialect(
+    writer="vLLM",
+    engine="vllm",
+    is_request=_is_request,
+    stages={
+        "vllm_queue": Stage.QUEUE,
+        "vllm_prefill": Stage.PREFILL,
+        "vllm_decode": Stage.DECODE,
+        "vllm_preempted": Stage.PREEMPTED,
+    },
+    cannot="the batch, cached tokens, preemptions, single steps, and time before its frontend",
+)

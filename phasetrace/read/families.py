@@ -1,0 +1,152 @@
+"""Which spans belong together: a request, the spans of its stages, and those that saw it from outside.
+
+One request may be a client's span, a gateway's, and the engine's. The engine's is the one that counts; the
+others are found by their links, or, where a span in between is not in the file, by lying around it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from phasetrace.mapping import Kind, Span
+from phasetrace.read.dialects import STAGES, Dialect, Stage, Written, dialect_of, llm_d
+from phasetrace.read.doubts import Doubts
+
+_DEEPEST = 64  # links from a span up to its request
+_SKEW_NS = 1_000_000  # less is how precisely two services' clocks are usually kept together
+Place = tuple[str, str]  # trace and span id
+
+
+@dataclass(slots=True)
+class Family:
+    """A request: the span that tells of it best, and what belongs to it."""
+
+    head: Written
+    dialect: Dialect
+    stages: list[tuple[Stage, Written]] = field(default_factory=list)
+    prefiller: Family | None = None  # another server's request that read the prompt for this one
+    outer: Written | None = None  # the proxy's span around both
+
+
+def families(written: Iterable[Written], own: Iterable[Span], doubts: Doubts) -> list[Family]:
+    """All requests. `own` are phasetrace's own, around which others may have made spans as well."""
+    spans = _without_copies(written, doubts)
+    dialects = {place: dialect for place, w in spans.items() if (dialect := dialect_of(w)) is not None}
+    heads = {place: Family(spans[place], dialect) for place, dialect in dialects.items()}
+    by_trace: dict[str, list[Place]] = defaultdict(list)
+    for place in heads:
+        by_trace[place[0]].append(place)
+    for place, w in spans.items():
+        stage = STAGES.get(w.span.name)
+        if stage is not None and place not in heads:
+            _adopt(stage, w, spans, heads, by_trace)
+    engines = [place for place in heads if not _from_outside(heads[place])]
+    joined = _disaggregated(engines, spans, heads)
+    outside = _outside(engines, own, spans, heads, by_trace, doubts)
+    return [family for place, family in heads.items() if place not in outside and place not in joined]
+
+
+def _without_copies(written: Iterable[Written], doubts: Doubts) -> dict[Place, Written]:
+    """By place. A server that shares its client's id, as Zipkin's may, gets a place of its own."""
+    found: dict[Place, Written] = {}
+    for w in written:
+        place = (w.span.trace_id, w.span.span_id)
+        known = found.get(place)
+        if known is None:
+            found[place] = w
+        elif (known.span.start_ns, known.span.end_ns) == (w.span.start_ns, w.span.end_ns):
+            doubts.say("a span is in the files more than once: counted once")
+        elif {known.span.kind, w.span.kind} == {Kind.CLIENT, Kind.SERVER}:
+            if w.span.kind is Kind.SERVER:
+                found[place] = w
+        else:
+            doubts.say("a span id is used twice")
+            found[place[0], f"{place[1]}/{len(found)}"] = w
+    return found
+
+
+def _up(span: Span, spans: Mapping[Place, Written]) -> Iterator[Place]:
+    """The places above a span, the nearest first."""
+    trace, parent = span.trace_id, span.parent_span_id
+    for _ in range(_DEEPEST):
+        if parent is None or (above := spans.get((trace, parent))) is None:
+            return
+        yield trace, parent
+        parent = above.span.parent_span_id
+
+
+def _adopt(
+    stage: Stage,
+    written: Written,
+    spans: Mapping[Place, Written],
+    heads: Mapping[Place, Family],
+    by_trace: Mapping[str, list[Place]],
+) -> None:
+    above = next((place for place in _up(written.span, spans) if place in heads), None)
+    if above is None:
+        alone = by_trace.get(written.span.trace_id, [])
+        above = alone[0] if len(alone) == 1 else None
+    if above is not None:
+        heads[above].stages.append((stage, written))
+
+
+def _from_outside(family: Family) -> bool:
+    return family.dialect.gateway or family.head.span.kind is Kind.CLIENT
+
+
+def _disaggregated(
+    engines: Iterable[Place], spans: Mapping[Place, Written], heads: Mapping[Place, Family]
+) -> set[Place]:
+    """Give each decoding server's request the prefilling server's, and say which ones were given away."""
+    by_proxy: dict[Place, dict[str, Place]] = defaultdict(dict)
+    for place in engines:
+        way = list(_up(heads[place].head.span, spans))
+        side = next(
+            (spans[p].span.name for p in way if spans[p].span.name in (llm_d.PREFILL, llm_d.DECODE)), None
+        )
+        proxy = next((p for p in way if spans[p].span.name == llm_d.REQUEST), None)
+        if side is not None and proxy is not None:
+            by_proxy[proxy][side] = place
+    given = set()
+    for proxy, sides in by_proxy.items():
+        if len(sides) == 2:
+            decoder = heads[sides[llm_d.DECODE]]
+            decoder.prefiller, decoder.outer = heads[sides[llm_d.PREFILL]], spans[proxy]
+            given.add(sides[llm_d.PREFILL])
+    return given
+
+
+def _outside(
+    engines: Iterable[Place],
+    own: Iterable[Span],
+    spans: Mapping[Place, Written],
+    heads: Mapping[Place, Family],
+    by_trace: Mapping[str, list[Place]],
+    doubts: Doubts,
+) -> set[Place]:
+    """Heads that saw a request from outside whose own span is there as well."""
+    found: set[Place] = set()
+    for span in (*(heads[place].head.span for place in engines), *own):
+        above = [place for place in _up(span, spans) if place in heads and _from_outside(heads[place])]
+        if above:
+            if not _around(heads[above[0]].head.span, span):
+                doubts.say("a server's span lies outside its client's: their clocks disagree")
+            found.update(above)
+            continue
+        around = [
+            place
+            for place in by_trace.get(span.trace_id, ())
+            if place not in found and _from_outside(heads[place]) and _around(heads[place].head.span, span)
+        ]
+        if around:
+            found.add(min(around, key=lambda p: heads[p].head.span.end_ns - heads[p].head.span.start_ns))
+    inner = [place for place in heads if place not in found and heads[place].dialect.gateway]
+    for place in inner:  # a gateway's gateway
+        found.update(p for p in _up(heads[place].head.span, spans) if p in heads and _from_outside(heads[p]))
+    return found
+
+
+def _around(outer: Span, inner: Span) -> bool:
+    return outer.start_ns - _SKEW_NS <= inner.start_ns and inner.end_ns <= outer.end_ns + _SKEW_NS

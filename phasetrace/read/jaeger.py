@@ -1,0 +1,151 @@
+"""Jaeger's JSON, as its query service gives it and its user interface saves it.
+
+Times are microseconds, so what is shorter is zero. Tags are typed, but large integers are strings and arrays
+are JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
+from phasetrace.read import ids
+from phasetrace.read.dialects import wanted
+from phasetrace.read.json_text import document
+from phasetrace.read.notes import Notes
+from phasetrace.read.otlp_json import as_dict, dicts
+from phasetrace.read.source import Source
+from phasetrace.semconv import DERIVED_SPANS, Scope
+from phasetrace.semconv import Attribute as A
+
+_SCOPES = ("otel.scope.name", "otel.library.name")
+_EVENT_NAMES = ("event", "message")
+_KINDS = {kind.name.lower(): kind for kind in Kind}
+
+
+def jaeger(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
+    """The spans of all traces in the document."""
+    whole = as_dict(document(source, notes))
+    for trace in dicts(whole.get("data")):
+        warnings = [*_texts(trace.get("warnings")), *_texts(whole.get("errors"))]
+        for warning in warnings:
+            notes.say(f"Jaeger says of a trace in {notes.name}: {warning}")
+        processes = {key: _process(value, notes) for key, value in as_dict(trace.get("processes")).items()}
+        for raw in dicts(trace.get("spans")):
+            yield from _group(raw, processes, notes)
+
+
+def _group(raw: dict[str, Any], processes: dict[str, Attributes], notes: Notes) -> Iterator[ResourceSpans]:
+    name = str(raw.get("operationName", ""))
+    notes.spans(name)
+    tags = dicts(raw.get("tags"))
+    if not wanted(name, (str(tag.get("key")) for tag in tags)):
+        return
+    attributes = _tags(tags)
+    scope = str(next((attributes[key] for key in _SCOPES if key in attributes), ""))
+    if scope in (Scope.PHASES, Scope.TOKENS) or (scope == Scope.ALL and name in DERIVED_SPANS):
+        return
+    if any("clock skew" in warning for warning in _texts(raw.get("warnings"))):
+        notes.say(
+            f"Jaeger moved spans of {notes.name} for what it takes for clock skew: export with `?raw=true`"
+        )
+    process = processes.get(str(raw.get("processID")), {})
+    if "process" in raw:  # as in Elasticsearch, each span has its own
+        process = _process(raw["process"], notes)
+    try:
+        yield ResourceSpans(process, [_span(raw, name, attributes)], scope=scope)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        notes.damaged += 1
+
+
+def _span(raw: dict[str, Any], name: str, attributes: Attributes) -> Span:
+    start = ids.microseconds(raw["startTime"])
+    trace = ids.trace_id(raw["traceID"])
+    failed = attributes.get("error") in (True, "true") or attributes.get("otel.status_code") == "ERROR"
+    return Span(
+        trace_id=trace,
+        span_id=ids.span_id(raw["spanID"]),
+        parent_span_id=_parent(raw, trace),
+        name=name,
+        start_ns=start,
+        end_ns=start + ids.microseconds(raw.get("duration") or 0),
+        kind=_KINDS.get(str(attributes.get("span.kind")), Kind.INTERNAL),
+        attributes=attributes,
+        error=str(attributes.get("otel.status_description") or "error") if failed else None,
+        events=tuple(_events(raw)),
+    )
+
+
+def _parent(raw: dict[str, Any], trace: str) -> str | None:
+    """The first span of the same trace that this one is a child of."""
+    for reference in dicts(raw.get("references")):
+        if reference.get("refType") == "CHILD_OF" and ids.trace_id(reference.get("traceID", trace)) == trace:
+            return ids.parent_id(reference.get("spanID"))
+    return ids.parent_id(raw.get("parentSpanID"))
+
+
+def _events(raw: dict[str, Any]) -> Iterator[Event]:
+    for log in dicts(raw.get("logs")):
+        fields = _tags(log.get("fields"))
+        name = next((str(fields[key]) for key in _EVENT_NAMES if key in fields), "")
+        yield Event(name, ids.microseconds(log.get("timestamp") or 0))
+
+
+def _process(value: Any, notes: Notes) -> Attributes:
+    found = _tags(as_dict(value).get("tags"))
+    if (service := as_dict(value).get("serviceName")) is not None:
+        found[A.SERVICE_NAME] = str(service)
+        notes.service(service)
+    return found
+
+
+def _tags(tags: Any) -> Attributes:
+    found: Attributes = {}
+    for tag in dicts(tags):
+        value = _value(tag.get("value"), tag.get("type"))
+        if value is not None:
+            found[str(tag.get("key"))] = value
+    return found
+
+
+def _value(value: Any, form: Any) -> Value | None:
+    try:
+        match form:
+            case "int64":
+                return int(value)
+            case "float64":
+                return float(value)
+            case "bool":
+                return value if isinstance(value, bool) else str(value) == "true"
+            case "binary":
+                return b64decode(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return text_or_list(str(value)) if isinstance(value, str) else plain(value)
+
+
+def text_or_list(text: str) -> Value:
+    """A text, or the list whose JSON it is: formats that know no arrays write them so."""
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        if all(type(item) is str for item in found) or all(type(item) in (int, float) for item in found):
+            return found  # type: ignore[no-any-return]
+    return text
+
+
+def plain(value: Any) -> Value | None:
+    """A JSON value as an attribute's; objects and mixed arrays are none."""
+    if isinstance(value, list):
+        items = [item for item in value if isinstance(item, (str, int, float))]
+        return items  # type: ignore[return-value]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

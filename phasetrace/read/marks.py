@@ -1,0 +1,125 @@
+"""The moments of a request from its span and the spans of its stages; each observed or derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from phasetrace.model import Interval
+from phasetrace.read.dialects import Dialect, Stage, Written
+from phasetrace.read.dialects.dialect import Duration
+from phasetrace.read.doubts import Doubts
+from phasetrace.read.measured import Durations, distrust, durations
+
+# Durations of one request come from two clocks, and parts of it are stamped by different threads: what is off
+# by less contradicts nothing.
+_SLACK_NS, _SLACK = 5_000_000, 0.001
+_E2E_SLACK_NS, _E2E_SLACK = 50_000_000, 0.05  # a span is written some time after its request has ended
+
+
+class Marks:
+    """Moments by the names that `Request` has for them."""
+
+    def __init__(self, arrival: int, finished: int) -> None:
+        self.arrival = arrival
+        self.finished = finished
+        self.known: dict[str, int] = {}
+        self.derived: set[str] = set()
+        self.preemptions: tuple[Interval, ...] = ()
+
+    def observe(self, name: str, time: int) -> None:
+        """Someone looked at a clock then."""
+        self.known.setdefault(name, time)
+
+    def derive(self, name: str, time: int) -> None:
+        """It follows from other numbers. Outside the request by less than clocks differ is at its end."""
+        slack = _SLACK_NS + _SLACK * max(0, self.finished - self.arrival)
+        if self.finished < time <= self.finished + slack:
+            time = self.finished
+        elif self.arrival - slack <= time < self.arrival:
+            time = self.arrival
+        if name not in self.known:
+            self.known[name] = time
+            self.derived.add(name)
+
+
+def marks(
+    written: Written,
+    dialect: Dialect,
+    stages: Sequence[tuple[Stage, Written]],
+    output: int | None,
+    doubts: Doubts,
+) -> Marks:
+    """All moments that can be known."""
+    found = durations(written, dialect, doubts)
+    made = _whole(written, found, doubts)
+    _from_stages(made, stages)
+    if dialect.first_token is not None:
+        _from_event(made, written, dialect.first_token)
+    distrust(found, made.finished - made.arrival, output, doubts)
+    _from_durations(made, found, doubts)
+    return made
+
+
+def _whole(written: Written, found: Durations, doubts: Doubts) -> Marks:
+    begin, end = written.span.start_ns, written.span.end_ns
+    e2e = found.get(Duration.E2E)
+    if e2e is None or abs(end - begin - e2e) <= max(_E2E_SLACK_NS, _E2E_SLACK * e2e):
+        return Marks(begin, end)
+    if end > begin:
+        doubts.say("the span's length is not its e2e: e2e is used, counted from the span's begin")
+    made = Marks(begin, begin + e2e)
+    made.derived.add("finished_ns")
+    return made
+
+
+def _from_stages(made: Marks, stages: Iterable[tuple[Stage, Written]]) -> None:
+    spans: dict[Stage, list[Interval]] = {}
+    for stage, written in stages:
+        spans.setdefault(stage, []).append(Interval(written.span.start_ns, written.span.end_ns))
+    if queue := spans.get(Stage.QUEUE):
+        made.observe("received_ns", min(i.begin_ns for i in queue))
+    if prefill := spans.get(Stage.PREFILL):
+        made.observe("scheduled_ns", min(i.begin_ns for i in prefill))
+        made.observe("first_token_ns", max(i.end_ns for i in prefill))
+    if queue:
+        made.observe("scheduled_ns", max(i.end_ns for i in queue))
+    if decode := spans.get(Stage.DECODE):
+        made.observe("first_token_ns", min(i.begin_ns for i in decode))
+        made.observe("last_token_ns", max(i.end_ns for i in decode))
+    if evicted := spans.get(Stage.PREEMPTED):
+        made.preemptions = tuple(sorted(evicted, key=lambda i: i.begin_ns))
+
+
+def _from_event(made: Marks, written: Written, name: str) -> None:
+    times = [event.time_ns for event in written.span.events if event.name == name]
+    if times:
+        made.observe("first_token_ns", min(times))
+
+
+def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:
+    frontend, queue, prefill, decode = (
+        found.get(d) for d in (Duration.FRONTEND, Duration.QUEUE, Duration.PREFILL, Duration.DECODE)
+    )
+    if (ttft := found.get(Duration.TTFT)) is not None:
+        made.derive("first_token_ns", made.arrival + ttft)
+    if frontend is not None:
+        made.derive("received_ns", made.arrival + frontend)
+    elif queue is not None and prefill is not None and "first_token_ns" not in made.known:
+        made.derive("received_ns", made.arrival)  # the frontend's time is unknown, so it is in none of them
+    if "received_ns" in made.known and queue is not None:
+        made.derive("scheduled_ns", made.known["received_ns"] + queue)
+    if prefill is not None and "first_token_ns" in made.known:
+        made.derive("scheduled_ns", made.known["first_token_ns"] - prefill)
+    if prefill is not None and "scheduled_ns" in made.known:
+        made.derive("first_token_ns", made.known["scheduled_ns"] + prefill)
+    if queue is not None:
+        scheduled = made.known.get("scheduled_ns")
+        made.derive("received_ns", made.arrival if scheduled is None else scheduled - queue)
+        made.derive("scheduled_ns", made.known["received_ns"] + queue)
+    if decode is not None and "first_token_ns" in made.known:
+        made.derive("last_token_ns", made.known["first_token_ns"] + decode)
+    elif (both := found.get(Duration.INFERENCE)) is not None and "scheduled_ns" in made.known:
+        made.derive("last_token_ns", made.known["scheduled_ns"] + both)
+    outside = [t for t in made.known.values() if not made.arrival <= t <= made.finished]
+    if outside and made.finished > made.arrival:
+        doubts.say("the phases do not fit into the request: they add up to more than its e2e")

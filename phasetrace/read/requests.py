@@ -1,0 +1,148 @@
+"""Spans of other tools -> requests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from phasetrace.mapping import Attributes, Span
+from phasetrace.model import Defect, Request, RequestStatus, Sequence
+from phasetrace.read.dialects import Written, tgi
+from phasetrace.read.dialects.dialect import SECOND, Count
+from phasetrace.read.dialects.genai import MODEL
+from phasetrace.read.doubts import Doubts
+from phasetrace.read.families import Family, families
+from phasetrace.read.marks import Marks, marks
+from phasetrace.read.measured import counts, nanoseconds
+from phasetrace.semconv import Attribute as A
+
+_PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+_SETTINGS = {"temperature": "gen_ai.request.temperature", "top_p": "gen_ai.request.top_p"}
+_ABORTED = ("abort", "aborted", "cancelled")
+_TOKENS_APART = 0.02  # from a whole number: durations are printed with as many digits
+
+
+def requests_of(written: Iterable[Written], own: Iterable[Span]) -> tuple[list[Request], list[Defect]]:
+    """A request for each that the spans tell of, and what is wrong with their numbers."""
+    doubts = Doubts()
+    found = families(written, own, doubts)
+    processes: dict[int, str] = {}
+    requests = _with_own_ids([_request(family, doubts, processes) for family in found])
+    cannot = {(family.dialect.writer, family.dialect.cannot) for family in found}
+    unsaid = [
+        Defect(f"spans of {writer} do not say: {what} (`phasetrace run` records it)")
+        for writer, what in sorted(cannot)
+    ]
+    return requests, [*doubts.defects(len(requests)), *unsaid]
+
+
+def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Request:
+    head, dialect = family.head, family.dialect
+    span, attributes = head.span, head.span.attributes
+    known = counts(head, dialect, doubts)
+    derived: set[str] = set()
+    if dialect is tgi.TGI and Count.OUTPUT not in known and (tokens := _tokens(attributes)) is not None:
+        known[Count.OUTPUT] = tokens
+        derived.add("sequences")
+    made = marks(head, dialect, family.stages, known.get(Count.OUTPUT), doubts)
+    if family.prefiller is not None and family.outer is not None:
+        made = _over_both(made, family.prefiller, family.outer, doubts)
+    moments: dict[str, Any] = dict(made.known)
+    reason = _reason(attributes.get(A.FINISH_REASONS))
+    failed = span.error is not None or reason in _ABORTED
+    return Request(
+        id=span.span_id,
+        external_id=_text(attributes.get(A.REQUEST_ID, attributes.get("rid"))),
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        process=_process(head.resource, processes),
+        engine=_engine(attributes, dialect.engine),
+        operation=str(attributes.get(A.OPERATION, "text_completion")),
+        model=_text(next((attributes[key] for key in MODEL if key in attributes), None)),
+        arrival_ns=made.arrival,
+        finished_ns=made.finished,
+        status=RequestStatus.FAILED if failed else RequestStatus.OK,
+        error_type=_text(attributes.get(A.ERROR_TYPE)) or span.error or (reason if failed else None),
+        finish_reason=reason,
+        sequences=(Sequence(known.get(Count.PROMPT), None, known.get(Count.OUTPUT), reason),),
+        cached_tokens=known.get(Count.CACHED),
+        settings=_settings(attributes, known),
+        preemptions=made.preemptions,
+        derived=frozenset(made.derived | derived),
+        **moments,
+    )
+
+
+def _over_both(decoding: Marks, prefiller: Family, outer: Written, doubts: Doubts) -> Marks:
+    """The moments of a request that one server prefilled and another decoded."""
+    reading = marks(prefiller.head, prefiller.dialect, prefiller.stages, None, Doubts())
+    made = Marks(outer.span.start_ns, outer.span.end_ns)
+    for source, names in (
+        (reading, ("received_ns", "scheduled_ns")),
+        (decoding, ("first_token_ns", "last_token_ns")),
+    ):
+        for name in names:
+            if name in source.known:
+                (made.derive if name in source.derived else made.observe)(name, source.known[name])
+    doubts.say(
+        "prefill and decode ran on two servers: prefill is counted until the decoding one's first token"
+    )
+    return made
+
+
+def _with_own_ids(requests: list[Request]) -> list[Request]:
+    """Where spans of two traces have one id, the trace tells them apart."""
+    used = Counter(request.id for request in requests)
+    return [replace(r, id=f"{r.trace_id}/{r.id}") if used[r.id] > 1 else r for r in requests]
+
+
+def _tokens(attributes: Attributes) -> int | None:
+    """How many tokens were generated, of the time for all and the mean for one."""
+    whole = nanoseconds(attributes.get(tgi.INFERENCE), SECOND)
+    each = nanoseconds(attributes.get(tgi.EACH), SECOND)
+    if not whole or not each or whole <= 0 or each <= 0:
+        return None
+    tokens = round(whole / each)
+    return tokens if tokens and abs(whole / each - tokens) <= _TOKENS_APART * tokens else None
+
+
+def _engine(attributes: Attributes, engine: str) -> str:
+    if engine != "unknown":
+        return engine
+    return str(next((attributes[key] for key in _PROVIDERS if key in attributes), engine))
+
+
+def _settings(attributes: Attributes, known: dict[Count, int]) -> dict[str, bool | int | float | str]:
+    found: dict[str, bool | int | float | str] = {}
+    for name, key in _SETTINGS.items():
+        value = attributes.get(key)
+        if isinstance(value, (int, float)):
+            found[name] = value
+    for count in (Count.MAX_TOKENS, Count.SEQUENCES):
+        if count in known and (count is Count.MAX_TOKENS or known[count] > 1):
+            found[count.value] = known[count]
+    return found
+
+
+def _reason(value: Any) -> str | None:
+    """The first of several reasons, which some write as JSON text."""
+    if isinstance(value, list):
+        return str(value[0]) if value else None
+    return str(value).strip("[]\"' ").split('"')[0] or None if value is not None else None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _process(resource: Attributes, known: dict[int, str]) -> str:
+    """A key that is the same for all spans of one process."""
+    ident = id(resource)
+    if ident not in known:
+        text = repr(sorted(resource.items()))
+        known[ident] = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return known[ident]
