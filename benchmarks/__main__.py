@@ -31,13 +31,13 @@ def main() -> int:
     if unknown:
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     if asked.into is not None:
-        asked.into.write_text(dump(run_here(asked.names[0], asked.quick)))
+        run_here(asked.names[0], asked.quick, asked.into)
         return 0
     figures, failed = [], []
     for name in asked.names or NAMES:
-        found = run_apart(name, asked.quick)
-        figures += found or []
-        if found is None:
+        found, whole = run_apart(name, asked.quick)
+        figures += found
+        if not whole:
             failed.append(name)
     print("\n" + table(figures))
     print("ratio: the share of the budget that is used; above 1 is over it. " + machine())
@@ -46,21 +46,20 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def run_here(name: str, quick: bool) -> list[Figure]:
-    """One benchmark in this process; each figure is printed as it comes."""
-    found = []
+def run_here(name: str, quick: bool, into: Path) -> None:
+    """One benchmark in this process; each figure is printed and kept as it comes."""
     for each in importlib.import_module(f"benchmarks.bench_{name}").measure(quick):
+        with into.open("a") as file:
+            file.write(dump([each]))
         what, median, spread, _, _, ratio = each.cells()
         print(
             f"  {what}: {median} ({spread})" + ("" if ratio == "-" else f", {ratio} of the budget"),
             flush=True,
         )
-        found.append(each)
-    return found
 
 
-def run_apart(name: str, quick: bool) -> list[Figure] | None:
-    """One benchmark in a process of its own, so that none inherits another's memory; None if it failed."""
+def run_apart(name: str, quick: bool) -> tuple[list[Figure], bool]:
+    """(figures, whether that is all); in a process of its own, so that none inherits another's memory."""
     print(f"== {name}", flush=True)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +67,7 @@ def run_apart(name: str, quick: bool) -> list[Figure] | None:
         command = [sys.executable, "-m", "benchmarks", name, "--into", str(into)]
         done = subprocess.run([*command, "--quick"] if quick else command)
         print(f"   ({time.monotonic() - begin:.0f} s)", flush=True)
-        return None if done.returncode else load(into.read_text())
+        return load(into.read_text()) if into.exists() else [], not done.returncode
 
 
 def machine() -> str:
