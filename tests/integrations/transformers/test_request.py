@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phasetrace_transformers import device, known, parent, request
+from phasetrace_transformers import device, hooks, known, parent, request, wrappers
 from phasetrace_transformers.device import Device, DeviceClock, HostCopies
 from phasetrace_transformers.request import Request
 from tests.integrations.transformers.fakes import FakeModel, FakeTensor, OnDevice, Pinned, Slow
@@ -135,3 +135,16 @@ def test_let_go_keeps_no_tensor() -> None:
     told.finished(told.timeline.last + 50, FakeTensor([[7, 8]]), None)
     told.let_go()
     assert told.call.arguments == {}
+
+
+def test_a_forked_child_tells_nothing_of_its_parents_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = Listener()
+    told = made(listener, FakeModel(), FakeTensor([[1, 2, 3]]))
+    monkeypatch.setattr(wrappers.thread, "request", told)
+    one_token(told, 3)
+    wrappers.forked()
+    assert wrappers.thread.request is None  # what it calls now is a request of its own
+    one_token(told, 4)
+    hooks.end(told, told.timeline.last + 1, None, None)
+    assert len(listener.steps) == 1
+    assert "finished" not in listener.data
