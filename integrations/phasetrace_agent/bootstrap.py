@@ -47,8 +47,8 @@ def _watch_children(event: str, args: "tuple[object, ...]") -> None:
             from . import children
 
             children.look(event, args, _run)
-        except Exception:
-            pass
+        except Exception as error:
+            pass_on(error)
 
 
 def recorder() -> "Recorder | None":
@@ -56,9 +56,19 @@ def recorder() -> "Recorder | None":
     if "recorder" not in _made and _folder:
         try:
             _make_recorder()
-        except Exception:  # the run directory is gone, or not for this user to read
+        except Exception as error:  # the run directory is gone, or not for this user to read
+            pass_on(error)
             return None
     return _made.get("recorder")
+
+
+def pass_on(error: Exception) -> None:
+    """Raise an exception again that a signal handler of the application raised within our code."""
+    try:
+        from . import signals
+    except Exception:
+        return
+    signals.pass_on(error)
 
 
 def _make_recorder() -> None:

@@ -32,15 +32,14 @@ class Hook:
 
     def fail(self, error: BaseException) -> None:
         """Our part failed: never again here, and told once. A signal handler's exception goes on its way."""
-        if signals.from_handler(error):
-            raise error
+        signals.pass_on(error)
         self.on = False
         try:
             recorder = bootstrap.recorder()
             if recorder is not None:
                 recorder.failed(self.where, error)
-        except Exception:
-            pass
+        except Exception as another:
+            signals.pass_on(another)
 
 
 def wrap(owner: Any, name: str, make_wrapper: Callable[[Function], Function]) -> bool:

@@ -132,9 +132,12 @@ def _tell_costs(recorder: "Recorder", hooks: "Mapping[str, int]") -> None:
 def _failed(where: str, error: Exception) -> None:
     try:
         from . import bootstrap
-
+    except Exception:  # the application has thrown our modules out
+        return
+    try:
         recorder = bootstrap.recorder()
         if recorder is not None:
             recorder.failed(where, error)
-    except Exception:
-        pass
+    except Exception as another:
+        bootstrap.pass_on(another)
+    bootstrap.pass_on(error)

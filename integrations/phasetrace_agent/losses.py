@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from itertools import count
 
-from . import layout
+from . import layout, signals
 
 
 class Losses:
@@ -72,6 +72,7 @@ def _create(path: str) -> None:
 def _quietly(do, *args) -> bool:  # type: ignore[no-untyped-def]
     try:
         do(*args)
-    except OSError:
+    except OSError as error:
+        signals.pass_on(error)
         return False
     return True

@@ -174,8 +174,7 @@ class Recorder:
 
         What a signal handler of the application raised meanwhile is not ours: it goes on its way.
         """
-        if signals.from_handler(error):
-            raise error
+        signals.pass_on(error)
         if where not in self._troubled:
             self._troubled.add(where)
             self.trouble({"where": where, "error": type(error).__name__})

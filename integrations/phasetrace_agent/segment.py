@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 
-from . import clock, layout
+from . import clock, layout, signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Segment:
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
-    except OSError:
-        pass
+    except OSError as error:
+        signals.pass_on(error)
 
 
 def _allocate(file: int) -> None:
@@ -116,12 +116,13 @@ def _is_open(path: str) -> bool:
         for name in os.listdir("/proc/self/fd"):
             try:
                 target = os.readlink("/proc/self/fd/" + name)
-            except OSError:
+            except OSError as error:
+                signals.pass_on(error)
                 continue
             if target == path or target == path + " (deleted)":
                 return True
-    except OSError:
-        pass
+    except OSError as error:
+        signals.pass_on(error)
     return False
 
 
@@ -134,5 +135,6 @@ def process_start() -> int:
         finally:
             os.close(file)
         return int(stat.rsplit(b")", 1)[1].split()[19])
-    except Exception:
+    except Exception as error:
+        signals.pass_on(error)
         return 0

@@ -21,6 +21,12 @@ def from_handler(error: BaseException) -> bool:
     return False
 
 
+def pass_on(error: BaseException) -> None:
+    """Raise it again if it is the application's: for every place that else would swallow it."""
+    if from_handler(error):
+        raise error
+
+
 def _handlers() -> set[CodeType]:
     import signal
 

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from itertools import count
 
-from . import clock, layout
+from . import clock, layout, signals
 from .losses import Losses
 from .segment import Identity, Segment
 
@@ -98,6 +98,7 @@ class Spool:
         try:
             segment = self._new_segment()
         except OSError as error:
+            signals.pass_on(error)  # a timeout is one of these
             losses.add(errno.errorcode.get(error.errno or 0, "OSError"))
             return None
         if segment is None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from phasetrace_agent import signals
+
 # Numbers and switches that bear on time; of a configuration nothing else is recorded
 NUMBERS = (
     "max_new_tokens", "max_length", "min_new_tokens", "num_beams", "num_beam_groups",
@@ -256,7 +258,8 @@ def cached_tokens(call: Call) -> int | None:
         if hasattr(length, "device"):
             length = length.tolist() if on_host(length) else None
         return None if length is None or call.rows is None else int(length) * call.rows
-    except Exception:
+    except Exception as error:
+        signals.pass_on(error)
         return None  # a cache of another kind: not known
 
 

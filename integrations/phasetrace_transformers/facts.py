@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from phasetrace_agent import signals
+
 # What the configurations of different models call the same number
 NAMES = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
@@ -45,7 +47,8 @@ def _text_config(config: Any) -> Any:
     """The part of a configuration that describes the decoder."""
     try:
         return config.get_text_config(decoder=True)
-    except Exception:
+    except Exception as error:
+        signals.pass_on(error)
         return config
 
 

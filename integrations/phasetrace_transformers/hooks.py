@@ -115,9 +115,9 @@ def around_generate(original: Function) -> Function:
         except Exception as error:
             GENERATE.fail(error)
             return original(self, *args, **kwargs)
-        thread.request = request
         result, failure = None, None
         try:
+            thread.request = request  # in here, since a signal handler may raise anywhere
             result = original(self, *args, **kwargs)
             return result
         except BaseException as error:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from phasetrace_agent import layout
+from phasetrace_agent import layout, signals
 from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
@@ -69,6 +69,7 @@ def salt(recorder: Recorder) -> bytes:
         try:
             with open(os.path.join(folder, "salt"), "rb") as file:
                 _salts[folder] = file.read(64)
-        except OSError:
+        except OSError as error:
+            signals.pass_on(error)
             _salts[folder] = b""
     return _salts[folder]

@@ -221,6 +221,40 @@ print(raised, caught, hook.on)
 """
 
 
+WHILE_OPENING = """
+import os, signal, sys
+from phasetrace_agent import bootstrap
+
+def handler(number, frame):
+    raise TimeoutError  # an OSError, which is what a full disk is too
+
+def interrupted(*args, **kwargs):
+    setattr(os, name, original)
+    os.kill(os.getpid(), signal.SIGALRM)
+    return original(*args, **kwargs)
+
+signal.signal(signal.SIGALRM, handler)
+recorder = bootstrap.recorder()
+name = sys.argv[1]
+original = getattr(os, name)
+setattr(os, name, interrupted)
+try:
+    recorder.mark(1, 1, 1)
+except TimeoutError:
+    print("reached")
+recorder.mark(1, 1, 1)
+"""
+
+
+@pytest.mark.parametrize("within", ["open", "posix_fallocate", "read", "rename"])
+def test_an_exception_of_a_signal_handler_is_no_error_of_the_spool(recorded: Run, within: str) -> None:
+    done = recorded("-c", WHILE_OPENING, within)
+    assert done.stdout == "reached\n"
+    assert done.stderr == ""
+    assert any(kind == layout.MARK for _, records in recorded.segments() for kind, _ in records)
+    assert recorded.blobs(layout.TROUBLE) == []
+
+
 @pytest.mark.parametrize("how", ["function", "partial", "object"])
 def test_an_exception_of_the_applications_signal_handler_reaches_it(recorded: Run, how: str) -> None:
     done = recorded("-c", SIGNALS, how)
