@@ -43,8 +43,8 @@ def _array_of_spans(_: bytes, keys: frozenset[str]) -> bool:
     return bool({"[].context.trace_id", "[].trace_id", "[].traceId"} & keys)
 
 
-def _console(head: bytes, _: frozenset[str]) -> bool:
-    return b'"trace_id"' in head and b'"start_time"' in head
+def _among_lines(head: bytes, keys: frozenset[str]) -> bool:
+    return (b'"trace_id"' in head and b'"start_time"' in head) or {"traceId", "name"} <= keys
 
 
 def _wrapped(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ FORMATS = (
     Format("Zipkin JSON", _zipkin, zipkin.zipkin),
     Format("spans as JSON", _has("spans[].name", "spans[].context"), plain_spans.bare_spans),
     Format("an array of spans", _array_of_spans, plain_spans.bare_spans),
-    Format("console exporter output", _console, plain_spans.console),
+    Format("console exporter output", _among_lines, plain_spans.console),
 )
 READABLE = "OTLP (JSON or protobuf), Jaeger, Tempo or Zipkin JSON, or what the console exporter prints"
 

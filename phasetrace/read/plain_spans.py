@@ -59,6 +59,7 @@ def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
         elif (begin := line.find(b"{")) >= 0 and bare.endswith(b"}"):
             text = line[begin:]
         else:
+            notes.cut = begin >= 0 and not line.endswith(b"\n")
             continue
         try:
             found = parse(text)
@@ -68,7 +69,7 @@ def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
         if isinstance(found, dict) and ("context" in found or _first(found, _TRACE) is not None):
             notes.documents += 1
             yield found
-    notes.cut = source.cut or bool(inside)
+    notes.cut = notes.cut or source.cut or bool(inside)
 
 
 def _group(raw: dict[str, Any], resource: dict[str, Any], notes: Notes) -> Iterator[ResourceSpans]:

@@ -95,9 +95,17 @@ def _over_both(decoding: Marks, prefiller: Family, outer: Written, doubts: Doubt
 
 
 def _with_own_ids(requests: list[Request]) -> list[Request]:
-    """Where spans of two traces have one id, the trace tells them apart."""
+    """Where spans have one id, the trace tells them apart, and where that is one too, their order does."""
     used = Counter(request.id for request in requests)
-    return [replace(r, id=f"{r.trace_id}/{r.id}") if used[r.id] > 1 else r for r in requests]
+    number: Counter[str] = Counter()
+    made = []
+    for request in requests:
+        if used[request.id] > 1:
+            ident = f"{request.trace_id}/{request.id}"
+            number[ident] += 1
+            request = replace(request, id=ident if number[ident] == 1 else f"{ident}/{number[ident]}")
+        made.append(request)
+    return made
 
 
 def _tokens(attributes: Attributes) -> int | None:

@@ -13,7 +13,7 @@ from phasetrace.read.dialects.tgi import TGI
 from phasetrace.read.dialects.vllm import VLLM
 
 # Asked in this order, the most particular first.
-DIALECTS = (SGLANG, VLLM, TENSORRT_LLM, TGI, LLM_D, DYNAMO, OPENLIT, OPENINFERENCE, OPENLLMETRY, GENAI)
+DIALECTS = (SGLANG, TENSORRT_LLM, VLLM, TGI, LLM_D, DYNAMO, OPENLIT, OPENINFERENCE, OPENLLMETRY, GENAI)
 
 STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}
 _NAMES = frozenset(STAGES).union(
