@@ -27,6 +27,12 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     "--slo", metavar="SLO", help="What was promised, in seconds: chat, voice, or ttft=0.5,tpot=0.05."
 )
 @click.option(
+    "--engine-config",
+    "config",
+    metavar="FILE",
+    help="Knobs, model and hardware as JSON, for a trace that does not carry them.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "markdown"]),
@@ -46,6 +52,7 @@ def command(
     sources: tuple[str, ...],
     goal: str | None,
     slo: str | None,
+    config: str | None,
     form: str | None,
     output: Path | None,
     limits: tuple[str, ...] | None,
@@ -54,10 +61,16 @@ def command(
 
     INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
     """
-    from phasetrace import advise, analyze
+    from phasetrace import advise, analyze, read
 
+    stated = read.engine_config(config) if config is not None else read.EngineConfig()
     wanted, promised = Goal(goal) if goal else None, advise.parse_slo(slo) if slo else None
-    diagnosis = advise.diagnose(analyze.breakdown(inputs.read(sources)), goal=wanted, slo=promised)
+    recording = inputs.read(sources)
+    if config is not None:
+        recording = stated.beside(recording)
+    diagnosis = advise.diagnose(
+        analyze.breakdown(recording), goal=wanted, slo=promised, ceilings=stated.ceilings
+    )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0

@@ -6,7 +6,16 @@ whatever was recorded comes back equal, except that pieces of a stream of steps 
 
 from phasetrace.mapping.budget import Detail, SpanBudget
 from phasetrace.mapping.recording_spans import SpanMaker, from_spans, to_spans
-from phasetrace.mapping.span import Attributes, Event, Kind, ResourceSpans, Span, TokenSpans, Value
+from phasetrace.mapping.span import (
+    Attributes,
+    Event,
+    Kind,
+    ResourceSpans,
+    Span,
+    TokenSpans,
+    Value,
+    derived_id,
+)
 
 __all__ = [
     "Attributes",
@@ -19,6 +28,7 @@ __all__ = [
     "SpanMaker",
     "TokenSpans",
     "Value",
+    "derived_id",
     "from_spans",
     "to_spans",
 ]

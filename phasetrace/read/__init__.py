@@ -5,12 +5,13 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from phasetrace.model import Recording
+from phasetrace.read.engine_config import EngineConfig, engine_config
 from phasetrace.read.formats import sniff
 from phasetrace.read.notes import Notes
 from phasetrace.read.recording import recording
 from phasetrace.read.source import Progress, Source
 
-__all__ = ["Progress", "read"]
+__all__ = ["EngineConfig", "Progress", "engine_config", "read"]
 
 
 def read(source: str | PathLike[str], progress: Progress | None = None) -> Recording:

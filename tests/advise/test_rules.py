@@ -7,13 +7,24 @@ import pytest
 
 from phasetrace.advise import rules
 from phasetrace.advise.evidence import gather
-from phasetrace.advise.rules import RULES, batching, data, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.advise.rules import (
+    RULES,
+    batching,
+    chunks,
+    data,
+    decode,
+    frontend,
+    host,
+    prefill,
+    queue,
+    step_cost,
+)
 from phasetrace.analyze import breakdown
 from phasetrace.model import Finding, NotEnoughData, Recording
 from phasetrace.semconv import Cause
 from tests.advise import scenes
 
-MODULES = (batching, data, decode, frontend, host, prefill, queue, step_cost)
+MODULES = (batching, chunks, data, decode, frontend, host, prefill, queue, step_cost)
 NAMES = [rule.__name__.replace("_", "-") for rule in RULES]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.rules import batching, data, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.advise.rules import batching, chunks, data, decode, frontend, host, prefill, queue, step_cost
 from phasetrace.model import Finding, NotEnoughData
 
 Rule = Callable[[Evidence], Finding | NotEnoughData | None]
 
 RULES: tuple[Rule, ...] = (
     batching.small_batch,
+    chunks.small_prefill_chunk,
     data.data_defect,
     decode.long_output,
     decode.many_sequences,

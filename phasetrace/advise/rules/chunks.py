@@ -1,0 +1,113 @@
+"""Prompts are read in chunks so small that each pays for reading all weights."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from phasetrace.advise.evidence import Evidence
+from phasetrace.advise.gain import Saving, predict
+from phasetrace.advise.words import percent, seconds
+from phasetrace.model import Finding, Goal, NotEnoughData, Phase, RequestBreakdown
+from phasetrace.semconv import Cause
+
+SHARE = 0.15  # of the goal's time: what less prefill can win at most is below what matters
+CHUNKS = 2  # a prompt that fits into one step is in no chunks
+LIKE_A_STEP = (0.6, 1.6)  # a chunk's time over a decode step's: both are then one reading of the weights
+BUDGETS = ("max_num_batched_tokens", "max_num_scheduled_tokens", "prefill_chunk_size", "chunked_prefill_size")
+# Tokens a step at which arithmetic takes as long as reading the weights, with 16-bit weights: peak arithmetic
+# over bandwidth is 150 to 300 on data sheets from A100 to H200, and prefill reaches 35 to 75 % of the peak.
+RIDGE = (100.0, 200.0, 300.0)
+REACHED = (0.35, 0.6, 0.75)
+USUAL_BUDGET, LARGEST_BUDGET = 2048, 16_384  # vLLM's own defaults are in between
+
+
+def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """The token budget of a step is far below what the device can compute while it reads the weights."""
+    if evidence.goal is Goal.TPOT:
+        return None
+    budget = _budget(evidence)
+    prefill = evidence.phase_ns(Phase.PREFILL)
+    first = sum(r.ttft_ns or 0 for r in evidence.requests)
+    whole = first if evidence.goal is Goal.TTFT else evidence.total_ns
+    if budget is None or not whole or prefill < SHARE * whole:
+        return None
+    chunked = [r for r in evidence.requests if (r.new_prompt_tokens or 0) >= CHUNKS * budget]
+    step = _step_ns(evidence.requests)
+    if not chunked or step is None:
+        return None
+    new = sum(r.new_prompt_tokens or 0 for r in chunked)
+    chunks = sum(-(-(r.new_prompt_tokens or 0) // budget) for r in chunked)
+    spent = sum(r.phase_ns(Phase.PREFILL) for r in chunked)
+    each = statistics.median(
+        r.phase_ns(Phase.PREFILL) / -(-(r.new_prompt_tokens or 0) // budget) for r in chunked
+    )
+    if not LIKE_A_STEP[0] <= each / step <= LIKE_A_STEP[1]:
+        return None
+    low, expected, high = (max(0.0, spent - left) for left in _left(evidence, chunked, step))
+    if not expected:
+        return None
+    raised = _raised(chunked)
+    typical = statistics.median(r.new_prompt_tokens or 0 for r in chunked)
+    return Finding(
+        cause=Cause.SMALL_PREFILL_CHUNK,
+        phase=Phase.PREFILL,
+        ns=int(expected),
+        share=evidence.share(expected),
+        confidence="high" if evidence.ceilings is not None else "medium",
+        evidence=(
+            f"{new:,} new prompt tokens are read in {chunks:,} chunks of {budget:,}: {typical:,.0f} tokens a"
+            f" prompt, {seconds(spent)} in all",
+            f"a chunk takes {seconds(each)}, {percent(each / step)} of a decode step, which reads all weights"
+            " once for one token",
+        ),
+        recommendation=(
+            f"Raise the token budget of a step to {raised:,} or more, so that a chunk fills the device."
+        ),
+        commands=(f"vllm serve MODEL --max-num-batched-tokens {raised}",),
+        tradeoff="While a prompt is read, other requests wait longer for their next token (ITL).",
+        prediction=predict(
+            evidence, Saving(first_ns=expected, least=low / expected, most=max(1.0, high / expected))
+        ),
+    )
+
+
+def _budget(evidence: Evidence) -> int | None:
+    """The smallest that a process states."""
+    stated = [
+        process.facts[name]
+        for process in evidence.breakdown.recording.processes
+        for name in BUDGETS
+        if name in process.facts
+    ]
+    known = [int(value) for value in stated if isinstance(value, (int, float)) and value > 0]
+    return min(known, default=None)
+
+
+def _step_ns(requests: Sequence[RequestBreakdown]) -> float | None:
+    """A decode step of requests that had few neighbours: a quarter of the requests had no longer ones."""
+    known = sorted(r.tpot_ns for r in requests if r.tpot_ns)
+    return known[len(known) // 4] if known else None
+
+
+def _left(evidence: Evidence, chunked: Sequence[RequestBreakdown], step: float) -> tuple[float, float, float]:
+    """What prefill takes in one chunk a prompt, from the most to the least."""
+    model, ceilings = evidence.model, evidence.ceilings
+    parameters = (model.active_parameters or model.parameters) if model is not None else None
+    if parameters and ceilings is not None and ceilings.flops_s:
+        token = 2 * parameters / ceilings.flops_s * 1e9
+        each = [token / reached for reached in REACHED]
+    else:
+        each = [step / ridge for ridge in RIDGE]
+    most, expected, least = (
+        sum(max(step, token * (r.new_prompt_tokens or 0)) for r in chunked) for token in each
+    )
+    return most, expected, least
+
+
+def _raised(chunked: Sequence[RequestBreakdown]) -> int:
+    longest = max(r.new_prompt_tokens or 0 for r in chunked)
+    budget = USUAL_BUDGET
+    while budget < longest and budget < LARGEST_BUDGET:
+        budget *= 2
+    return budget

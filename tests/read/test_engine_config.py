@@ -1,0 +1,97 @@
+"""What is stated beside a trace fills what the trace does not say, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phasetrace.cli import main
+from phasetrace.errors import UsageError
+from phasetrace.model import Provenance
+from phasetrace.read import EngineConfig, engine_config
+from tests import builders
+from tests.read import writers
+
+STATED: dict[str, Any] = {
+    "engine": {"name": "vllm", "version": "0.11.0", "knobs": {"max_num_batched_tokens": 64, "x": [1]}},
+    "model": {"name": "m", "dtype": "bfloat16", "parameters": 7e9, "bytes_per_weight": 2, "layers": 32},
+    "hardware": {"name": "H100", "kind": "gpu", "count": 2, "memory_bandwidth_gb_s": 3350, "tflops": 989},
+    "shared_prefix_tokens": 10,
+}
+
+
+def stated(path: Path, document: Any) -> EngineConfig:
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return engine_config(path)
+
+
+def test_all_of_it_is_understood(tmp_path: Path) -> None:
+    config = stated(tmp_path / "c.json", STATED)
+    assert config.ceilings is not None and config.ceilings.bandwidth_bytes_s == 6700e9
+    assert config.ceilings.flops_s == 1978e12
+    assert config.model is not None and config.model.weight_bytes == 14_000_000_000
+    assert config.model.device == "cuda" and config.model.layers == 32
+    assert config.facts["max_num_batched_tokens"] == 64 and config.facts["hardware_name"] == "H100"
+    assert "x" not in config.facts
+
+
+def test_the_trace_counts_more(tmp_path: Path) -> None:
+    config = stated(tmp_path / "c.json", STATED)
+    own = builders.process(facts={"max_num_batched_tokens": 2048}, engines={"vllm": "0.32.0"})
+    recorded = builders.recording(builders.request("a"), processes=(own,))
+    found = config.beside(recorded)
+    assert found.processes[0].facts["max_num_batched_tokens"] == 2048
+    assert found.processes[0].engines == {"vllm": "0.32.0"}
+    assert found.requests[0].model == builders.MODEL.key
+
+
+def test_a_trace_that_says_nothing(tmp_path: Path) -> None:
+    config = stated(tmp_path / "c.json", STATED)
+    recorded = builders.recording(
+        builders.request("a", model=None, engine="unknown"), processes=(), models={}
+    )
+    found = config.beside(recorded)
+    assert found.requests[0].engine == "vllm" and found.requests[0].model in found.models
+    assert found.processes[0].engines == {"vllm": "0.11.0"}
+
+
+def test_a_shared_prefix_is_cached_after_the_first_request(tmp_path: Path) -> None:
+    stated_too = STATED | {"engine": {"knobs": {"enable_prefix_caching": True}}}
+    first = builders.request("a")
+    later = replace(first, id="b", arrival_ns=first.arrival_ns + 1)
+    found = stated(tmp_path / "c.json", stated_too).beside(builders.recording(first, later))
+    assert [r.cached_tokens for r in found.requests] == [None, 10]
+    assert found.requests[1].provenance("cached_tokens") is Provenance.DERIVED
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ("nonsense", "no JSON"),
+        ("[1]", "says nothing"),
+        ("{}", "says nothing"),
+        ({"engine": 5}, "engine is no object"),
+        ({"model": {"parameters": "many"}}, "model.parameters"),
+        ({"hardware": {"memory_bandwidth_gb_s": -1}}, "hardware.memory_bandwidth_gb_s"),
+        ({"hardware": {"tflops": True}}, "hardware.tflops"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_the_key(document: Any, says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        stated(tmp_path / "c.json", document)
+    assert "c.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, config = tmp_path / "t.pb", tmp_path / "c.json"
+    trace.write_bytes(writers.protobuf(writers.spans()))
+    config.write_text(json.dumps(STATED))
+    assert main(["diagnose", str(trace), "--engine-config", str(config), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["engine"] == {"name": "vllm", "version": "0.11.0"}
+    assert main(["diagnose", str(trace), "--engine-config", str(tmp_path / "none")]) == 2
+    assert "does not exist" in capsys.readouterr().err
