@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,6 +42,17 @@ class TraceFile:
         for line in to_lines(self._spans.spans(recording)):
             self._file.write(line)
         self._file.flush()
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody has deleted it meanwhile; what was written is there until it is closed."""
+        return os.fstat(self._file.fileno()).st_nlink == 0
+
+    def continue_in(self, path: Path) -> None:
+        """Go on in another file, which gets all that was written so far."""
+        shutil.copyfile(f"/proc/self/fd/{self._file.fileno()}", path)
+        self._file.close()
+        self.path, self._file = path, open(path, "ab")
 
     def close(self) -> None:
         """No more parts will come."""

@@ -114,6 +114,8 @@ def tell(command: Sequence[str], options: RunOptions, folder: Folder, background
         traceback.print_exception(background.error)
         say("the recording failed; the command was not affected")
     else:
+        if not folder.spool.is_dir():
+            say(f"{folder.spool} was deleted while the command ran: what came after that is lost")
         for line in summary.troubles(background.written, background.still_running):
             say(line)
         if not options.quiet:

@@ -57,11 +57,13 @@ class Outlets:
             except OSError as error:
                 self._take_refuge(error)
                 self._write_rest(recording)
+        self._flee_if_deleted()
         if self._endpoint is not None:
             self._endpoint.send(recording)
 
     def close(self) -> Written:
         """Finish the files and the deliveries."""
+        self._flee_if_deleted()
         if self._file is not None:
             try:
                 self._file.close()
@@ -69,6 +71,16 @@ class Outlets:
                 self._failure = self._failure or f"cannot write {self._output}: {error.strerror}"
         delivery = self._endpoint.close() if self._endpoint is not None else None
         return Written(self._failure, self._rest_failure, self._endpoint_failure, delivery)
+
+    def _flee_if_deleted(self) -> None:
+        """What is in a deleted file is lost once we close it: take it along."""
+        if self._file is None or not self._file.is_deleted:
+            return
+        self._failure = self._failure or f"{self._output} was deleted while the command ran"
+        try:
+            self._file.continue_in(self._rest)
+        except OSError as further:
+            self._rest_failure = f"cannot write {self._rest}: {further.strerror}"
 
     def _take_refuge(self, error: OSError) -> None:
         self._failure = f"cannot write {self._output}: {error.strerror}"

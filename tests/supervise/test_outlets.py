@@ -81,6 +81,18 @@ def test_what_cannot_be_written_goes_to_the_rest(tmp_path: Path) -> None:
     assert len(read(tmp_path / "rest.json").requests) == 1
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_trace_that_is_deleted_meanwhile_goes_to_the_rest(tmp_path: Path, parts: int) -> None:
+    outlets = Outlets(tmp_path / "trace.json", tmp_path / "rest.json", None, "auto")
+    outlets.write(Recording(requests=(builders.request(),)))
+    (tmp_path / "trace.json").unlink()
+    for number in range(1, parts):
+        outlets.write(Recording(requests=(builders.request(f"more{number}"),)))
+    written = outlets.close()
+    assert "was deleted" in (written.failure or "") and written.rest_failure is None
+    assert len(read(tmp_path / "rest.json").requests) == parts
+
+
 def test_neither_can_be_written(tmp_path: Path) -> None:
     outlets = Outlets(tmp_path / "missing" / "trace.json", tmp_path / "missing" / "rest.json", None, "auto")
     outlets.write(Recording(requests=(builders.request(),)))

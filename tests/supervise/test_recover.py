@@ -1,6 +1,7 @@
 """What a supervisor that was killed, or could not write, has left becomes the whole trace."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from phasetrace.model import Recording, RequestStatus
 from phasetrace.supervise import recover
 from phasetrace.supervise.folder import make_folder
 from tests.supervise.fake_app import STEPS
-from tests.supervise.runs import Runs, Started, app, until
+from tests.supervise.runs import PATIENCE_S, Runs, Started, app, until
 
 
 def lines(started: Started, wanted: str) -> None:
@@ -151,3 +152,24 @@ def test_run_that_goes_on_is_left_alone(tmp_path: Path) -> None:
     folder.leave_note(tmp_path / "trace.json", os.getpid())
     with pytest.raises(UsageError, match="still recording"):
         recover(folder.base)
+
+
+def test_a_trace_that_was_deleted_during_the_run(runs: Runs) -> None:
+    started = runs.start(app("goes-on", 2))
+    until(lambda: runs.trace.exists() and runs.trace.stat().st_size)
+    runs.trace.unlink()
+    out, err = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 0 and "was deleted while the command ran" in err
+    assert "Traceback" not in err
+    recover(runs.left[0], quiet=True)
+    assert len(runs.recording().requests) == out.count("finished")
+
+
+def test_a_spool_that_was_deleted_during_the_run_is_said(runs: Runs) -> None:
+    started = runs.start(app("goes-on", 2))
+    until(lambda: runs.trace.exists() and runs.trace.stat().st_size)
+    shutil.rmtree(runs.left[0])
+    out, err = started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 0 and "was deleted while the command ran" in err
+    assert "Traceback" not in err
+    assert 0 < len(runs.recording().requests) <= out.count("finished")
