@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from phasetrace.cli import fail_on, inputs, terminal
-from phasetrace.model import Diagnosis, Goal
+from phasetrace.errors import UsageError
+from phasetrace.model import Diagnosis, Goal, Table
 
 FOUND = 1  # the exit code of a finding beyond --fail-on
 
@@ -60,17 +61,22 @@ def command(
     """Attribute the time of recorded requests, recommend the fix, predict the gain.
 
     INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
+    Where there is no trace, a table of numbers (summary/1) is diagnosed as far as it reaches.
     """
     from phasetrace import advise, analyze, read
 
     stated = read.engine_config(config) if config is not None else read.EngineConfig()
     wanted, promised = Goal(goal) if goal else None, advise.parse_slo(slo) if slo else None
-    recording = inputs.read(sources)
-    if config is not None:
-        recording = stated.beside(recording)
-    diagnosis = advise.diagnose(
-        analyze.breakdown(recording), goal=wanted, slo=promised, ceilings=stated.ceilings
-    )
+    found = inputs.read_any(sources)
+    if isinstance(found, Table):
+        if config is not None:
+            raise UsageError(f"{sources[0]} is a table: it names engine, model and hardware itself, without --engine-config")
+        diagnosis = advise.diagnose_table(found, goal=wanted, slo=promised)
+    else:
+        recording = stated.beside(found) if config is not None else found
+        diagnosis = advise.diagnose(
+            analyze.breakdown(recording), goal=wanted, slo=promised, ceilings=stated.ceilings
+        )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0

@@ -11,21 +11,33 @@ from types import TracebackType
 
 import click
 
-from phasetrace.errors import NothingRecordedError
-from phasetrace.model import Recording
+from phasetrace.errors import NothingRecordedError, UsageError
+from phasetrace.model import Recording, Table
 
 PATIENCE_S = 1.0  # nobody wonders before
 
 
 def read(sources: Sequence[str]) -> Recording:
     """All sources as one recording; raises one clear line where there is no request in them."""
+    found = read_any(sources)
+    if isinstance(found, Table):
+        raise UsageError(f"{sources[0]} is a table of numbers ({found.source}); only `diagnose` takes one")
+    return found
+
+
+def read_any(sources: Sequence[str]) -> Recording | Table:
+    """The one table of numbers, or all sources as one recording."""
     from phasetrace import read as reader
 
     recording: Recording | None = None
     with _no_collections():
         for source in sources:
             with Progress(source) as progress:
-                one = reader.read(source, progress=progress)
+                one = reader.read_any(source, progress=progress)
+            if isinstance(one, Table):
+                if len(sources) > 1:
+                    raise UsageError(f"{source} is a table of numbers ({one.source}); diagnose it by itself")
+                return one
             recording = one if recording is None else _together(recording, one)
     if recording is None or not recording.requests:
         named = ", ".join(map(click.format_filename, sources))

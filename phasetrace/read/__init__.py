@@ -1,21 +1,33 @@
-"""Any trace file -> Recording: one module a format, one table that tells them apart, one table a dialect."""
+"""Any trace file -> Recording, a table of numbers -> Table: one module a format, one table a dialect."""
 
 from __future__ import annotations
 
 from os import PathLike, fspath
 
-from phasetrace.model import Recording
+from phasetrace.errors import UsageError
+from phasetrace.model import Recording, Table
 from phasetrace.read.engine_config import EngineConfig, engine_config
 from phasetrace.read.formats import sniff
 from phasetrace.read.notes import Notes
 from phasetrace.read.recording import recording
 from phasetrace.read.source import Progress, Source
+from phasetrace.read.summary import is_summary, read_summary
 
-__all__ = ["EngineConfig", "Progress", "engine_config", "read"]
+__all__ = ["EngineConfig", "Progress", "engine_config", "read", "read_any"]
 
 
 def read(source: str | PathLike[str], progress: Progress | None = None) -> Recording:
-    """Read a trace.
+    """Read a trace; see `read_any`. A table of numbers is refused: it holds no single request."""
+    found = read_any(source, progress)
+    if isinstance(found, Table):
+        raise UsageError(
+            f"{fspath(source)} is a table of numbers ({found.source}); only `diagnose` takes one"
+        )
+    return found
+
+
+def read_any(source: str | PathLike[str], progress: Progress | None = None) -> Recording | Table:
+    """Read a trace or a table of numbers.
 
     Args:
         source: a path, or `-` for the standard input; gzip and zstd are unpacked.
@@ -29,6 +41,8 @@ def read(source: str | PathLike[str], progress: Progress | None = None) -> Recor
     """
     opened = Source(fspath(source), progress)
     try:
+        if is_summary(opened.head()):
+            return read_summary(opened)
         notes = Notes(opened.name)
         return recording(sniff(opened)(opened, notes), notes)
     finally:

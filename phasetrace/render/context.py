@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from phasetrace.model import Breakdown, Diagnosis, Finding, Recording
+from phasetrace.model import Breakdown, Diagnosis, Finding, Recording, Table
 
 
 class Engine(NamedTuple):
@@ -34,6 +34,8 @@ class Coverage(NamedTuple):
 
 def engine(breakdown: Breakdown) -> Engine:
     """The engine of most requests, and its version if a process says it."""
+    if breakdown.of_table is not None:
+        return Engine(breakdown.of_table.engine, breakdown.of_table.engine_version)
     requests = [r.request for r in (*breakdown.requests, *breakdown.warm_up)] + list(breakdown.failed)
     name = _most_common([r.engine for r in requests])
     versions = [p.engines[name] for p in breakdown.recording.processes if name in p.engines] if name else []
@@ -42,6 +44,8 @@ def engine(breakdown: Breakdown) -> Engine:
 
 def model_name(breakdown: Breakdown) -> str | None:
     """The model of most requests, by the name its owner gave it."""
+    if breakdown.of_table is not None:
+        return breakdown.of_table.model.name
     key = _most_common([r.request.model for r in breakdown.requests if r.request.model])
     if key is None:
         return None
@@ -51,13 +55,28 @@ def model_name(breakdown: Breakdown) -> str | None:
 
 def device(breakdown: Breakdown) -> str | None:
     """Where that model runs."""
+    if breakdown.of_table is not None:
+        return breakdown.of_table.hardware.name or breakdown.of_table.hardware.kind
     return _most_common([m.device for m in breakdown.recording.models.values() if m.device])
 
 
 def counts(breakdown: Breakdown) -> Counts:
     """All requests, apart by what became of them."""
+    if breakdown.of_table is not None:
+        return _counts_of(breakdown.of_table)
     diagnosed, warm_up, failed = len(breakdown.requests), len(breakdown.warm_up), len(breakdown.failed)
     return Counts(diagnosed + warm_up + failed, diagnosed, warm_up, failed)
+
+
+def _counts_of(table: Table) -> Counts:
+    """As the groups count them; a group that does not is at least one request."""
+    total = sum(round(g.requests) if g.requests else 1 for g in table.groups)
+    failed = sum(
+        max(0, round(g.requests - g.succeeded))
+        for g in table.groups
+        if g.requests and g.succeeded is not None
+    )
+    return Counts(total, total - failed, 0, failed)
 
 
 def coverage(recording: Recording) -> Coverage:

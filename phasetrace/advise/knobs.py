@@ -1,0 +1,200 @@
+"""The exact knob for a cause in a named engine: what to type. None where the engine has no such knob.
+
+Names as of vLLM 0.11 to 0.32, SGLang 0.5, TGI 3, TensorRT-LLM 1.0 (trtllm-serve), llama.cpp of 2025
+(llama-server), transformers 4.46 to 5.
+"""
+
+from __future__ import annotations
+
+from phasetrace.semconv import Cause
+
+Knobs = dict[str, tuple[str, ...]]
+
+KNOBS: dict[Cause, Knobs] = {
+    Cause.SLOTS_FULL: {
+        "vllm": ("--max-num-seqs 16  # or more: until the KV cache is used up",),
+        "sglang": ("--max-running-requests 16",),
+        "tgi": ("--max-concurrent-requests 256 --max-batch-size 16",),
+        "tensorrt-llm": ("trtllm-serve --max_batch_size 16",),
+        "llama.cpp": ("llama-server --parallel 16 --cont-batching",),
+        "transformers": ("model.generate_batch(prompt_ids, generation_config)  # continuous batching",),
+    },
+    Cause.KV_FULL: {
+        "vllm": (
+            "--gpu-memory-utilization 0.95 --kv-cache-dtype fp8",
+            "--max-model-len N  # what requests really need",
+        ),
+        "sglang": ("--mem-fraction-static 0.9 --kv-cache-dtype fp8_e5m2",),
+        "tgi": ("--max-total-tokens N --cuda-memory-fraction 0.95",),
+        "tensorrt-llm": ("kv_cache_config: {free_gpu_memory_fraction: 0.95, dtype: fp8}",),
+        "llama.cpp": ("llama-server --ctx-size N --cache-type-k q8_0 --cache-type-v q8_0",),
+    },
+    Cause.PREEMPTION: {
+        "vllm": (
+            "--max-num-seqs N  # below what preempts",
+            "--gpu-memory-utilization 0.95 --kv-cache-dtype fp8",
+        ),
+        "sglang": ("--schedule-conservativeness 1.3 --mem-fraction-static 0.9",),
+    },
+    Cause.TOKEN_BUDGET: {
+        "vllm": (
+            "--max-num-batched-tokens 8192",
+            "--max-num-partial-prefills 2 --long-prefill-token-threshold 2048",
+        ),
+        "sglang": ("--chunked-prefill-size 8192 --max-prefill-tokens 16384",),
+        "tgi": ("--max-batch-prefill-tokens 8192",),
+        "tensorrt-llm": ("trtllm-serve --max_num_tokens 8192",),
+        "llama.cpp": ("llama-server --ubatch-size 2048 --batch-size 4096",),
+    },
+    Cause.SMALL_PREFILL_CHUNK: {
+        "vllm": ("--max-num-batched-tokens 4096",),
+        "sglang": ("--chunked-prefill-size 4096",),
+        "tgi": ("--max-batch-prefill-tokens 4096",),
+        "tensorrt-llm": ("trtllm-serve --max_num_tokens 4096",),
+        "llama.cpp": ("llama-server --ubatch-size 1024 --batch-size 2048",),
+    },
+    Cause.PREFILL_INTERFERENCE: {
+        "vllm": ("--max-num-batched-tokens 512  # smaller chunks between decode steps",),
+        "sglang": (
+            "--chunked-prefill-size 512",
+            "--disaggregation-mode prefill  # and decode on other devices",
+        ),
+        "tgi": ("--max-batch-prefill-tokens 2048 --waiting-served-ratio 1.2",),
+        "llama.cpp": ("llama-server --ubatch-size 256",),
+    },
+    Cause.PREFIX_NOT_REUSED: {
+        "vllm": ("--enable-prefix-caching",),
+        "sglang": ("# leave out --disable-radix-cache",),
+        "tgi": ("PREFIX_CACHING=1",),
+        "tensorrt-llm": ("kv_cache_config: {enable_block_reuse: true}",),
+        "llama.cpp": ('"cache_prompt": true  # in the request', "llama-server --cache-reuse 256"),
+        "transformers": (
+            "past = model(prefix_ids, use_cache=True).past_key_values  # copy it for each prompt",
+        ),
+    },
+    Cause.LONG_OUTPUT: {
+        "vllm": ("SamplingParams(max_tokens=N)",),
+        "sglang": ('{"max_new_tokens": N}',),
+        "tgi": ('{"max_new_tokens": N}',),
+        "llama.cpp": ('{"n_predict": N}',),
+        "transformers": ("model.generate(**inputs, max_new_tokens=N)",),
+    },
+    Cause.LAUNCH_BOUND: {
+        "vllm": ("# leave out --enforce-eager",),
+        "sglang": ("# leave out --disable-cuda-graph; --cuda-graph-max-bs N", "--enable-torch-compile"),
+        "tgi": ("--cuda-graphs 1,2,4,8,16,32",),
+        "tensorrt-llm": ("cuda_graph_config: {enable_padding: true}",),
+        "transformers": (
+            'model.generation_config.cache_implementation = "static"\n'
+            'model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)',
+        ),
+    },
+    Cause.BANDWIDTH_BOUND: {
+        "vllm": ("--quantization fp8",),
+        "sglang": ("--quantization fp8",),
+        "tgi": ("--quantize fp8",),
+        "llama.cpp": ("llama-quantize model.gguf Q4_K_M",),
+        "transformers": (
+            "AutoModelForCausalLM.from_pretrained(..., quantization_config=TorchAoConfig(...))",
+        ),
+    },
+    Cause.SMALL_BATCH: {
+        "vllm": ("--max-num-seqs 64  # and as many requests open at the client",),
+        "sglang": ("--max-running-requests 64  # and as many requests open at the client",),
+        "llama.cpp": ("llama-server --parallel 8 --cont-batching",),
+        "transformers": (
+            "tokenizer(prompts[i:i + 16], padding=True, padding_side='left', return_tensors='pt')",
+        ),
+    },
+    Cause.WEIGHT_OFFLOAD: {
+        "vllm": ("--cpu-offload-gb 0 --quantization fp8",),
+        "transformers": ("quantization_config=BitsAndBytesConfig(load_in_8bit=True), device_map={'': 0}",),
+        "llama.cpp": ("llama-server --n-gpu-layers 999  # with a quantisation that fits",),
+    },
+    Cause.NO_KV_CACHE: {"transformers": ("model.generate(**inputs, use_cache=True)",)},
+    Cause.SLOW_KERNEL: {
+        "vllm": ("--dtype bfloat16", "--quantization awq_marlin  # or gptq_marlin, fp8"),
+        "transformers": ("BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)",),
+        "sglang": ("--dtype bfloat16 --quantization fp8",),
+    },
+    Cause.SPECULATION_LOSS: {
+        "vllm": ("--speculative-config '{\"num_speculative_tokens\": 2, ...}'  # or leave it out",),
+        "sglang": ("--speculative-num-steps 1 --speculative-num-draft-tokens 2  # or leave them out",),
+        "transformers": (
+            "assistant_model.generation_config.num_assistant_tokens = 2  # or no assistant_model",
+        ),
+        "llama.cpp": ("llama-server --draft-max 2  # or no --model-draft",),
+    },
+    Cause.LOGITS_PROCESSING: {
+        "vllm": ("SamplingParams(repetition_penalty=1.0, logprobs=None)",),
+        "sglang": ("--grammar-backend xgrammar",),
+        "transformers": ("model.generate(**inputs, repetition_penalty=1.0)",),
+    },
+    Cause.GRAMMAR_COMPILE: {
+        "vllm": ("--structured-outputs-config.backend xgrammar",),
+        "sglang": ("--grammar-backend xgrammar",),
+    },
+    Cause.LORA: {
+        "vllm": ("model.merge_and_unload().save_pretrained(path)  # PEFT, then serve the merged model",),
+        "transformers": ("model = model.merge_and_unload()",),
+        "sglang": ("model.merge_and_unload().save_pretrained(path)  # PEFT, then serve the merged model",),
+    },
+    Cause.MANY_SEQUENCES: {
+        "vllm": ("SamplingParams(n=1)",),
+        "transformers": ("model.generate(**inputs, num_beams=1, num_return_sequences=1)",),
+    },
+    Cause.INTERCONNECT: {
+        "vllm": ("--tensor-parallel-size 1 --data-parallel-size N  # or --pipeline-parallel-size N",),
+        "sglang": ("--tp-size 1 --dp-size N",),
+        "tensorrt-llm": ("trtllm-serve --tp_size 1 --pp_size N",),
+        "llama.cpp": ("llama-server --split-mode layer",),
+    },
+    Cause.KV_GROWTH: {
+        "vllm": ("--kv-cache-dtype fp8",),
+        "sglang": ("--kv-cache-dtype fp8_e5m2",),
+        "llama.cpp": ("llama-server --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on",),
+        "transformers": ('model.generate(**inputs, cache_implementation="quantized")',),
+    },
+    Cause.HOST_GAP: {
+        "vllm": ("--async-scheduling",),
+        "sglang": ("# leave out --disable-overlap-schedule",),
+    },
+    Cause.GC_PAUSE: {
+        "vllm": ("gc.freeze()  # after warm-up, in the engine's process",),
+        "sglang": ("curl -X POST http://HOST:PORT/freeze_gc  # after warm-up",),
+        "transformers": ("import gc; gc.collect(); gc.freeze()  # after warm-up",),
+    },
+    Cause.CPU_STARVED: {
+        "vllm": ("docker run --cpus 16 ...", "VLLM_CPU_OMP_THREADS_BIND=0-15  # on CPU devices"),
+        "transformers": ("torch.set_num_threads(PHYSICAL_CORES)",),
+        "llama.cpp": ("llama-server --threads PHYSICAL_CORES --numa distribute",),
+    },
+    Cause.STREAM_CONSUMER: {
+        "transformers": (
+            "streamer = TextIteratorStreamer(tokenizer)  # generate in a thread, consume in another",
+        ),
+        "vllm": ("--stream-interval 8",),
+        "sglang": ("--stream-interval 8",),
+    },
+    Cause.FRONTEND: {
+        "vllm": ("--api-server-count 4",),
+        "sglang": ("--tokenizer-worker-num 4",),
+        "transformers": ("AutoTokenizer.from_pretrained(path, use_fast=True)",),
+    },
+    Cause.WARM_UP: {
+        "vllm": (
+            "VLLM_CACHE_ROOT=/persistent/path  # keeps compiled graphs; send a request of each shape"
+            " at start",
+        ),
+        "sglang": ("# leave out --skip-server-warmup",),
+        "transformers": ("model.generate(**one_prompt, max_new_tokens=8)  # once, before serving",),
+    },
+    Cause.PADDING: {
+        "transformers": ('tokenizer(batch, padding="longest")  # batches sorted by length',),
+    },
+}
+
+
+def commands(cause: Cause, engine: str) -> tuple[str, ...]:
+    """What to type for a cause in an engine; empty where that is not known."""
+    return KNOBS.get(cause, {}).get(engine, ())

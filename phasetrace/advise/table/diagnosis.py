@@ -1,0 +1,105 @@
+"""From a table to the verdict: refuse what contradicts itself, ask every rule, rank what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from phasetrace.advise.table.answer import Candidate, Tier, candidate
+from phasetrace.advise.table.breakdown import breakdown
+from phasetrace.advise.table.healthy import healthy, unknown
+from phasetrace.advise.table.rules import RULES
+from phasetrace.advise.table.rules.data import contradictions
+from phasetrace.advise.table.view import View, view
+from phasetrace.model import Diagnosis, Finding, Goal, NotEnoughData, Table
+from phasetrace.semconv import Cause
+
+WORTH = 0.15  # of the goal's metric: DESIGN.md section 8
+TWIN = 1.5  # times: two groups of one setting and load that differ by that much differ in something unsaid
+TRUST = {"high": 1.0, "medium": 0.85, "low": 0.5}
+
+
+def diagnose_table(
+    table: Table, goal: Goal | None = None, slo: Mapping[str, float] | None = None
+) -> Diagnosis:
+    """The verdict on a table, for a goal or an SLO (metric -> seconds) where the user stated one."""
+    seen = view(table, goal, slo)
+    defects = tuple(said for setting in seen.settings for said in contradictions(setting))
+    if defects:
+        return _diagnosis(seen, (_refused(seen, defects),), (), defects)
+    answers = [rule(seen) for rule in RULES]
+    found = rank([a for a in answers if isinstance(a, Candidate)])
+    missing = tuple(a for a in answers if isinstance(a, NotEnoughData))
+    return _diagnosis(seen, lead(seen, found), missing)
+
+
+def rank(found: list[Candidate]) -> list[Candidate]:
+    """The better kind of evidence first, then the larger share of the goal; what is not worth it last."""
+    return sorted(found, key=lambda c: (c.weight < WORTH, c.tier, -c.weight * TRUST[c.finding.confidence]))
+
+
+def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
+    """Put `healthy` or `unknown` in front where that is the answer."""
+    findings = tuple(c.finding for c in found)
+    well = healthy(seen, found)
+    if well is not None:
+        return (well, *findings)
+    first = found[0] if found else None
+    if first is None or first.weight < WORTH:
+        return (unknown(seen), *findings)
+    if first.tier >= Tier.BOUND and (twin := _twin(seen)) is not None:
+        return (unknown(seen, twin), *findings)
+    return findings
+
+
+def _twin(seen: View) -> str | None:
+    """Two groups alike in all that the table tells, one much faster: no bound explains the other."""
+    for pair in seen.pairs:
+        if not pair.differs and pair.ratio >= TWIN:
+            return (
+                f"{pair.worse.name} and {pair.better.name} are the same by all that the table tells,"
+                " and one is"
+                f" {pair.ratio:.2g} times better: what differs is not in it"
+            )
+    return None
+
+
+def _refused(seen: View, defects: tuple[str, ...]) -> Finding:
+    return candidate(
+        seen,
+        Cause.DATA_DEFECT,
+        Tier.DEFECT,
+        defects,
+        "Refused: the numbers contradict each other or physics (impossible or inconsistent), so"
+        " nothing is diagnosed from"
+        " them. Recompute or measure again what is named here; failed requests and errors are not"
+        " measurements.",
+        weight=1.0,
+        seconds=0.0,
+    ).finding
+
+
+def _diagnosis(
+    seen: View,
+    findings: tuple[Finding, ...],
+    missing: tuple[NotEnoughData, ...],
+    defects: tuple[str, ...] = (),
+) -> Diagnosis:
+    return Diagnosis(
+        cause=findings[0].cause,
+        verdict=_verdict(seen, findings[0]),
+        goal=seen.goal,
+        breakdown=breakdown(seen, defects),
+        findings=findings,
+        not_enough=missing,
+        slo=seen.slo,
+    )
+
+
+def _verdict(seen: View, first: Finding) -> str:
+    if first.cause == Cause.DATA_DEFECT:
+        return f"The numbers contradict themselves, and no diagnosis is made from them: {first.evidence[0]}."
+    if first.cause == Cause.UNKNOWN:
+        return f"This table does not tell the cause: {first.evidence[0]}."
+    said = first.evidence[0]
+    sentence = f"{said[0].upper()}{said[1:]}."
+    return sentence if seen.goal_stated else f"{sentence} Judged by {seen.goal}, since no goal was given."

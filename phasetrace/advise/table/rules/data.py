@@ -1,0 +1,206 @@
+"""Numbers that contradict each other or physics: nothing is diagnosed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.words import percent, seconds, times
+from phasetrace.analyze import physics
+from phasetrace.analyze.shapes import mixture_of_experts
+
+BEYOND = 1.3  # times: a part longer than its whole; both are rounded, and means of a group that varies
+UNEXPLAINED = (
+    1.45  # times: what phases and tokens add up to, against the stated whole; two errors of 10 % make 1.22
+)
+MISSING = 3.0  # times: the whole over its stated phases, where time outside them would still be possible
+FASTER = 1.5  # times the data sheet's speed: rounding, and a device somewhat better than its name says
+FASTEST_STEP_S = 1e-4  # no engine has written a token in a tenth of a millisecond, whatever the model
+FRACTIONS = (
+    "kv_cache_usage",
+    "prefix_cache_hit_rate",
+    "gpu_utilization",
+    "cpu_utilization",
+    "recomputed_token_share",
+)
+ORDERED = (
+    ("ttft_p95_s", "ttft_p99_s"),
+    ("e2e_p95_s", "e2e_p99_s"),
+    ("itl_p50_s", "itl_p95_s"),
+    ("itl_p95_s", "itl_p99_s"),
+    ("itl_p99_s", "itl_max_s"),
+    ("itl_p50_s", "itl_max_s"),
+)
+INSIDE = (
+    ("queue_s", "ttft_s"),
+    ("prefill_s", "ttft_s"),
+    ("frontend_s", "ttft_s"),
+    ("ttft_s", "e2e_s"),
+    ("queue_s", "e2e_s"),
+    ("prefill_s", "e2e_s"),
+    ("decode_s", "e2e_s"),
+    ("cached_tokens", "prompt_tokens"),
+    ("shared_prefix_tokens", "prompt_tokens"),
+    ("prompt_tokens", "padded_prompt_tokens"),
+    ("succeeded", "requests"),
+    ("output_tokens", "max_tokens"),
+    ("e2e_s", "client_e2e_s"),
+)
+
+
+def contradictions(s: Setting) -> list[str]:
+    """What cannot be, each in one sentence."""
+    return [f"{s.name}: {said}" for check in CHECKS for said in check(s)]
+
+
+def impossible_values(s: Setting) -> Iterator[str]:
+    """Below zero, or a fraction above one."""
+    for f in fields(s.group):
+        value = getattr(s.group, f.name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value < 0:
+            yield (f"{f.name} is negative ({value:g}): impossible")
+        elif f.name in FRACTIONS and value is not None and value > 1.15:
+            yield (f"{f.name} is {value:g}, and a fraction cannot be above 1")
+
+
+def failures(s: Setting) -> Iterator[str]:
+    """Rates of requests that failed say nothing about those that work."""
+    g = s.group
+    if g.requests and g.succeeded is not None and g.succeeded < 0.5 * g.requests:
+        yield (
+            f"{g.requests - g.succeeded:,.0f} of {g.requests:,.0f} requests failed: the rates are"
+            " those of errors"
+        )
+    elif g.throughput_tok_s == 0 and (g.request_throughput or 0) > 0:
+        yield ("requests end and no token comes out: they fail")
+
+
+def order(s: Setting) -> Iterator[str]:
+    """Percentiles that fall, and parts that exceed their whole."""
+    for low, high in (*ORDERED, *INSIDE):
+        a, b = getattr(s.group, low), getattr(s.group, high)
+        if a is not None and b is not None and a > 0 and b > 0 and a > BEYOND * b:
+            yield (f"{low} ({a:g}) is inconsistent with {high} ({b:g}): it cannot be larger")
+    for middle, tail in (("ttft_s", "ttft_p99_s"), ("e2e_s", "e2e_p99_s")):
+        a, b = getattr(s.group, middle), getattr(s.group, tail)
+        if a and b and a > 2 * b:
+            yield (f"{middle} ({a:g}) lies above {tail} ({b:g})")
+
+
+def sums(s: Setting) -> Iterator[str]:
+    """Phases that do not add up to the whole that is stated."""
+    g = s.group
+    parts = [
+        v for v in (g.frontend_s, g.queue_s, g.prefill_s, s.decode if g.decode_s or g.tpot_s else None) if v
+    ]
+    whole = g.e2e_s
+    if whole and sum(parts) > BEYOND * whole and len(parts) > 1:
+        yield (
+            f"the phases add up to {seconds(sum(parts) * 1e9)}, the request took"
+            f" {seconds(whole * 1e9)}: they contradict each other"
+        )
+    if (
+        whole
+        and g.prefill_s
+        and s.decode
+        and g.ttft_s is None
+        and whole > MISSING * sum(parts)
+        and g.queue_s is None
+    ):
+        yield (f"the phases add up to {seconds(sum(parts) * 1e9)} of {seconds(whole * 1e9)}: inconsistent")
+    if g.tpot_s and g.output_tokens and g.output_tokens > 4:
+        first = g.ttft_s if g.ttft_s is not None else (g.queue_s or 0) + (g.prefill_s or 0)
+        made = first + g.tpot_s * (g.output_tokens - 1)
+        if whole and g.ttft_s is not None and not 1 / UNEXPLAINED <= made / whole <= UNEXPLAINED:
+            rest = max(0.0, whole - g.ttft_s)
+            yield (
+                f"{g.output_tokens:,.0f} tokens at {seconds(g.tpot_s * 1e9)} after a first one at"
+                f" {seconds(g.ttft_s * 1e9)} make"
+                f" {seconds(made * 1e9)}, and e2e is {seconds(whole * 1e9)}: recomputed, a token"
+                f" takes {seconds(rest / (g.output_tokens - 1) * 1e9)}"
+            )
+        if g.decode_s and not 0.6 <= g.tpot_s * (g.output_tokens - 1) / g.decode_s <= 1 / 0.6:
+            yield (
+                "tpot_s x (output_tokens - 1) is"
+                f" {seconds(g.tpot_s * (g.output_tokens - 1) * 1e9)}, decode_s"
+                f" {seconds(g.decode_s * 1e9)}: they contradict each other"
+            )
+
+
+def rates(s: Setting) -> Iterator[str]:
+    """More tokens than steps can give, or requests than are open (Little's law)."""
+    g = s.group
+    copies = max(1.0, g.sequences_per_request or 1.0)
+    if g.throughput_tok_s and g.request_throughput and g.output_tokens:
+        made = g.request_throughput * g.output_tokens
+        if not 1 / 1.9 <= g.throughput_tok_s / made <= 1.9 * copies and not g.prompt_tokens:
+            yield (
+                f"{g.request_throughput:g} requests a second of {g.output_tokens:g} tokens make"
+                f" {made:,.0f} tokens a second, not {g.throughput_tok_s:,.0f}: inconsistent"
+            )
+    open_requests = g.concurrency
+    if open_requests and g.request_throughput and g.e2e_s:
+        under_way = g.request_throughput * g.e2e_s
+        if under_way > 1.6 * open_requests:
+            yield (
+                f"{g.request_throughput:g} requests a second of {seconds(g.e2e_s * 1e9)} each are"
+                f" {under_way:,.0f} at a time, and {open_requests:,.0f} were open: they contradict"
+                " each other"
+            )
+    many = max((v for v in (g.concurrency, g.batch, g.running) if v), default=None)
+    if many and g.throughput_tok_s and g.tpot_s and g.throughput_tok_s > 2.2 * many * copies / g.tpot_s:
+        yield (
+            f"{many:,.0f} sequences at {seconds(g.tpot_s * 1e9)} a token give at most"
+            f" {many / g.tpot_s:,.0f} tokens a second, not {g.throughput_tok_s:,.0f}: inconsistent"
+        )
+
+
+def against_physics(s: Setting) -> Iterator[str]:
+    """Faster than the device can read or compute, or more than its memory holds."""
+    g = s.group
+    if s.decode is not None and g.output_tokens and g.output_tokens > 2 and not g.speculative_tokens:
+        if 0 <= s.decode < FASTEST_STEP_S * (g.output_tokens - 1):
+            yield (
+                f"{g.output_tokens - 1:,.0f} tokens in {seconds(s.decode * 1e9)} is impossible: no"
+                f" engine writes one in {seconds(s.decode / (g.output_tokens - 1) * 1e9)}"
+            )
+            return
+    if s.shape is None or s.ceiling is None:
+        return
+    known = s.activity_known and not mixture_of_experts(s.table.model.name)
+    drafts = g.speculative_tokens or any("specul" in name for name in s.knobs)
+    weights = s.shape.weight_bytes / s.ceiling.bandwidth
+    if s.step and known and (not drafts or g.accepted_length) and s.step * FASTER < weights:
+        yield (
+            f"a step of {seconds(s.step * 1e9)} would read the weights {times(weights / s.step)} as"
+            " fast as the device can: impossible"
+        )
+    memory = s.ceiling.memory
+    away = s.table.hardware.offloaded_gb or any(
+        "offload" in n or "layers" in n or n == "device_map" for n in s.knobs
+    )
+    if memory and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
+        per_token = physics.kv_bytes_per_token(s.shape) or 0
+        needed = s.shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
+        if needed > 1.1 * memory and s.shape.weight_bytes < memory:
+            yield (
+                f"weights and KV cache of {g.batch:,.0f} sequences need {needed / 1e9:,.0f} GB and"
+                f" the devices have {memory / 1e9:,.0f}: they cannot have run together"
+            )
+    if (
+        s.prefill
+        and known
+        and s.ceiling.flops
+        and (g.cached_tokens is not None or g.prefix_cache_hit_rate is not None)
+        and s.new_tokens
+    ):
+        least = physics.prefill_flops(s.shape, s.new_tokens) / s.ceiling.flops
+        if least > 2.5 * s.prefill > 0:
+            yield (
+                f"prefill of {s.new_tokens:,.0f} tokens in {seconds(s.prefill * 1e9)} is"
+                f" {percent(least / s.prefill)} of the device's arithmetic: impossible"
+            )
+
+
+CHECKS = (impossible_values, failures, order, sums, rates, against_physics)

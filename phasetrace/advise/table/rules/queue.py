@@ -1,0 +1,390 @@
+"""Waiting to be scheduled, and for what: a slot, a KV block, the step's token budget, less load."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
+from phasetrace.advise.table.contrast import like_with_like
+from phasetrace.advise.table.setting import BUDGETS, CAPS, Setting
+from phasetrace.advise.table.view import View
+from phasetrace.advise.words import percent, seconds, times
+from phasetrace.model import Goal
+from phasetrace.semconv import Cause
+
+OWNS = 0.3  # of the goal's metric
+AT_CAP = 0.85  # of the cap runs: a sampled mean lies below a cap that binds whenever it is sampled
+FULL = 0.85  # of the KV cache: engines keep blocks back, and a gauge is sampled between steps
+FITTED = 0.7  # of the sequences that fit by their mean length: some are longer, and blocks are not filled
+ROOM = 1.5  # times the cap fits beside the weights: then memory is no reason for it
+MORE_SLOTS = 4  # times the cap: two doublings, a usual next try
+OFFERED = 1.25  # times what is served: both are counted within 10 %
+FLAT = 0.6  # of the growth of load is seen in throughput: less, and the engine is saturated
+GROWS = 2.5  # times: latency of a saturated engine, against the same at less load
+WAITING = 1.0  # request in the queue on average
+LONGER = 2.0  # times a whole prompt's expected prefill
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What is known of the wait of a group: its share of the goal's metric, and why it is believed."""
+
+    share: float
+    seconds: float | None
+    said: str
+
+
+def waits(view: View, s: Setting) -> Queue | None:
+    """Whether requests wait in the engine's queue enough to matter for the goal."""
+    g = s.group
+    queue = g.queue_s if g.queue_s is not None else g.queue_p95_s
+    whole = s.e2e if view.goal in (Goal.E2E, Goal.THROUGHPUT) else s.ttft
+    if queue is not None:
+        whole = max(whole or 0.0, queue)
+        if whole <= 0 or queue < OWNS * whole:
+            return None
+        return Queue(
+            queue / whole,
+            queue,
+            f"requests wait {seconds(queue * 1e9)}, {percent(queue / whole)} of {_of(view)}",
+        )
+    if g.waiting is not None and g.waiting >= WAITING:
+        running = g.running or s.width or g.waiting
+        share = g.waiting / (g.waiting + running)
+        return Queue(share, None, f"{g.waiting:,.0f} requests wait while {running:,.0f} run")
+    if s.cap and g.concurrency and g.concurrency >= s.cap * 1.25 and g.running is None:
+        share = 1 - s.cap / g.concurrency
+        return Queue(
+            share, None, f"the client keeps {g.concurrency:,.0f} requests open and {s.cap:,.0f} may run"
+        )
+    return None
+
+
+def _of(view: View) -> str:
+    return "the first token's time" if view.goal is Goal.TTFT else "the request"
+
+
+def at_cap(s: Setting) -> bool:
+    """As many sequences run as may."""
+    running = s.group.running
+    if running is None and s.group.concurrency and s.group.waiting is not None:
+        running = max(0.0, s.group.concurrency - s.group.waiting)
+    if (
+        running is None
+        and s.group.batch is None
+        and s.group.concurrency
+        and s.cap
+        and s.group.concurrency > s.cap
+    ):
+        running = s.cap
+    return s.cap is not None and running is not None and running >= AT_CAP * s.cap
+
+
+def memory_full(s: Setting) -> bool | None:
+    """Whether the KV cache is full: as the engine says, else by what fits; None where nothing tells."""
+    g = s.group
+    if g.kv_cache_usage is not None:
+        return g.kv_cache_usage >= FULL
+    wanted = max((v for v in (g.concurrency, (g.running or 0) + (g.waiting or 0)) if v), default=None)
+    tokens = (g.prompt_tokens or 0) + (g.output_tokens or g.max_tokens or 0)
+    room = s.knob("kv_cache_tokens", "max_total_tokens", "num_kv_tokens")
+    fits = room / tokens if room and tokens else s.fit
+    if fits is None or not wanted:
+        return None
+    if g.running is not None:
+        return g.running >= FITTED * fits
+    wanted = min(wanted, s.cap or wanted)
+    return wanted > fits * 1.1
+
+
+def slots_full(view: View) -> Answer:
+    """The cap on sequences binds while there is room."""
+    pair = view.contrast(*CAPS)
+    s = view.subject
+    fix = (
+        f"Raise the cap on concurrent sequences{f' from {s.cap:,.0f}' if s.cap else ''}: more slots"
+        " share each weight read."
+    )
+    trade = "Each token takes a little longer, and the KV cache fills sooner."
+    if pair is not None and (pair.worse.cap or 0) < (pair.better.cap or 0) and view.goal is not Goal.TPOT:
+        return tried(view, Cause.SLOTS_FULL, pair, "a smaller cap on sequences", fix, trade)
+    if view.goal is Goal.TPOT or s.cap is None or not at_cap(s) or memory_full(s):
+        return None
+    queue = waits(view, s)
+    if queue is None and view.goal is not Goal.THROUGHPUT:
+        return None
+    if memory_full(s) is None and s.fit is not None and s.fit < ROOM * s.cap:
+        return None
+    said = [f"{(s.group.running or s.cap):,.0f} sequences run and the cap is {s.cap:,.0f}"]
+    said += [queue.said] if queue else []
+    if s.group.kv_cache_usage is not None:
+        said.append(f"{percent(s.group.kv_cache_usage)} of the KV cache is used: there is room")
+    gain: Gain | None
+    if view.goal is Goal.THROUGHPUT:
+        gain = modelled(_more(s, MORE_SLOTS), 0.4)
+        said.append(f"{MORE_SLOTS} times as many would give about {times(gain.ratio)} of the throughput")
+    else:
+        whole = s.metric(view.goal)
+        gain = without(queue.seconds, whole) if queue and queue.seconds and whole else None
+    weight = max(queue.share if queue else 0.0, 1 - 1 / gain.ratio if gain else 0.0)
+    return candidate(
+        view,
+        Cause.SLOTS_FULL,
+        Tier.FAULT,
+        tuple(said),
+        fix,
+        tradeoff=trade,
+        gain=gain,
+        weight=weight,
+        seconds=queue.seconds if queue else None,
+        confidence="high" if s.group.kv_cache_usage is not None and s.group.running is not None else "medium",
+    )
+
+
+def kv_full(view: View) -> Answer:
+    """No KV blocks to admit the next request."""
+    s, g = view.subject, view.subject.group
+    queue = waits(view, s)
+    if view.goal is Goal.TPOT or g.preemptions or g.recomputed_token_share:
+        return None
+    used_up = g.kv_cache_usage is not None and g.kv_cache_usage >= FULL
+    if not (memory_full(s) and (queue or used_up)) or (at_cap(s) and not used_up):
+        return None
+    said = [
+        f"{percent(g.kv_cache_usage)} of the KV cache is used"
+        if g.kv_cache_usage is not None
+        else "the requests that are open need more KV cache than there is"
+    ]
+    said += [queue.said] if queue else []
+    if s.cap and g.running:
+        said.append(f"{g.running:,.0f} run where {s.cap:,.0f} may: slots are not what is missing")
+    return candidate(
+        view,
+        Cause.KV_FULL,
+        Tier.FAULT,
+        tuple(said),
+        "Make room in the KV cache: a larger memory share for it, an 8-bit (fp8) KV cache, a smaller"
+        " maximum length,"
+        " quantised weights, or more devices.",
+        tradeoff="An 8-bit cache may cost quality; less memory stays for other uses of the device.",
+        gain=without(queue.seconds, s.metric(view.goal))
+        if queue and view.goal is not Goal.THROUGHPUT
+        else None,
+        weight=max(queue.share if queue else 0.3, 0.3),
+        seconds=queue.seconds if queue else None,
+        confidence="high" if used_up else "medium",
+    )
+
+
+def overload(view: View) -> Answer:
+    """More is offered than can be served: the queue never drains."""
+    s, g = view.subject, view.subject.group
+    if view.goal is Goal.TPOT:
+        return None
+    said: list[str] = []
+    share = 0.0
+    queue = waits(view, s)
+    if g.request_rate and g.request_throughput and g.request_rate >= OFFERED * g.request_throughput:
+        said.append(f"{g.request_rate:g} requests a second are offered and {g.request_throughput:g} served")
+        share = max(share, 1 - g.request_throughput / g.request_rate, queue.share if queue else 0.0)
+    for name in ("request_rate", "concurrency"):
+        pair = next(
+            (
+                p
+                for p in view.pairs
+                if p.worse is s and name in p.differs and _saturates(p.worse, p.better, name)
+            ),
+            None,
+        )
+        if pair is not None:
+            low, high = getattr(pair.better.group, name), getattr(pair.worse.group, name)
+            said.append(
+                f"from {low:g} to {high:g} {name.replace('_', ' ')}, latency grows"
+                f" {times(_latency(pair.worse, pair.better) or 0)}"
+                " and throughput hardly"
+            )
+            share = max(share, 0.5)
+    backlog = g.waiting is not None and g.running is not None and g.waiting >= 2 * max(1.0, g.running)
+    if s.cap is not None and not at_cap(s) and not memory_full(s):
+        backlog = False  # slots and memory are free: what waits waits for something else than capacity
+    if queue is not None and backlog:
+        said.append(f"{g.waiting:,.0f} requests wait behind {g.running:,.0f}")
+        share = max(share, queue.share)
+    if not said:
+        return None
+    said += [queue.said] if queue and queue.said not in said else []
+    return candidate(
+        view,
+        Cause.OVERLOAD,
+        Tier.BOUND if any(rule(view) for rule in (slots_full, kv_full, token_budget)) else Tier.FAULT,
+        tuple(said),
+        "Offer less or serve more: add replicas, limit admission (shed or delay load at the door), or"
+        " make each request"
+        " cheaper; scheduler settings only move the wait.",
+        tradeoff="Replicas cost devices; shedding refuses requests.",
+        weight=share,
+        seconds=queue.seconds if queue else None,
+        confidence="high" if len(said) > 1 else "medium",
+    )
+
+
+def token_budget(view: View) -> Answer:
+    """The tokens of a step are used up, by a small budget or by a long prompt at the head."""
+    s, g = view.subject, view.subject.group
+    pair = view.contrast(*BUDGETS)
+    fix = (
+        "Raise the token budget of a step (max_num_batched_tokens), or let short prompts pass long"
+        " ones (chunked prefill, a limit on long partial prefills)."
+    )
+    trade = "A larger budget helps TTFT and throughput, and makes each gap between tokens longer (ITL)."
+    if pair is not None and (pair.worse.budget or 0) < (pair.better.budget or 0) and not pair.worse.alone:
+        if view.goal in (Goal.TTFT, Goal.THROUGHPUT, Goal.E2E):
+            return tried(view, Cause.TOKEN_BUDGET, pair, "a smaller token budget", fix, trade)
+    if view.goal is Goal.TPOT or s.alone:
+        return None
+    queue = waits(view, s)
+    if queue is None or at_cap(s) or memory_full(s):
+        return None
+    if (
+        s.budget
+        and g.prompt_tokens
+        and s.budget < LONGER * g.prompt_tokens
+        and (g.kv_cache_usage is not None or g.running is not None)
+    ):
+        return candidate(
+            view,
+            Cause.TOKEN_BUDGET,
+            Tier.FAULT,
+            (
+                queue.said,
+                f"a step computes {s.budget:,.0f} tokens, a prompt has {g.prompt_tokens:,.0f}",
+                "neither slots nor the KV cache are used up",
+            ),
+            fix,
+            tradeoff=trade,
+            weight=queue.share,
+            seconds=queue.seconds,
+            gain=_larger_budget(s),
+        )
+    head = next(
+        (
+            x
+            for x in view.settings
+            if x is not s and (x.group.prompt_tokens or 0) >= 4 * (g.prompt_tokens or 1e18)
+        ),
+        None,
+    )
+    if head is not None:
+        return candidate(
+            view,
+            Cause.TOKEN_BUDGET,
+            Tier.FAULT,
+            (
+                queue.said,
+                f"prompts of {head.group.prompt_tokens:,.0f} tokens are read in front of"
+                f" those of {g.prompt_tokens:,.0f}",
+            ),
+            fix,
+            tradeoff=trade,
+            weight=queue.share,
+            seconds=queue.seconds,
+        )
+    return None
+
+
+def grammar_compile(view: View) -> Answer:
+    """A grammar or schema is compiled before the request may run."""
+    s, g = view.subject, view.subject.group
+    fix = (
+        "Compile each grammar once: cache compiled grammars, reuse the same schema text, compile"
+        " them before serving, or use a faster grammar backend."
+    )
+    total = s.metric(view.goal) if view.goal is not Goal.THROUGHPUT else s.e2e
+    if g.grammar_compile_s and g.grammar_compile_s >= OWNS * (total or s.ttft or g.grammar_compile_s):
+        spent = g.grammar_compile_s
+        return candidate(
+            view,
+            Cause.GRAMMAR_COMPILE,
+            Tier.MEASURED,
+            (
+                f"compiling the grammar takes {seconds(spent * 1e9)},"
+                f" {percent(min(1, spent / (total or spent)))} of the time",
+            ),
+            fix,
+            gain=without(spent, max(total or 0, spent)),
+            weight=min(1, spent / (total or spent)),
+            seconds=spent,
+        )
+    pair = view.contrast("grammar")
+    if pair is None and g.grammar and g.queue_s and s.cap is None and (s.alone or s.width is None):
+        rest = max(s.ttft or 0.0, g.queue_s)
+        if g.queue_s >= 0.5 * rest and view.goal is not Goal.TPOT:
+            return candidate(
+                view,
+                Cause.GRAMMAR_COMPILE,
+                Tier.FAULT,
+                (
+                    f"a grammar is set, and the request waits {seconds(g.queue_s * 1e9)} in the queue",
+                    "no other load is told that it could wait for",
+                ),
+                fix,
+                gain=None,
+                weight=g.queue_s / rest,
+                seconds=g.queue_s,
+            )
+    if pair is None or not pair.worse.group.grammar:
+        return None
+    ttft = _ratio(pair.worse.ttft, pair.better.ttft)
+    tpot = _ratio(pair.worse.group.tpot_s, pair.better.group.tpot_s)
+    if ttft is not None and ttft >= 1.5 and (tpot is None or tpot < 1.25) and view.goal is not Goal.TPOT:
+        return tried(view, Cause.GRAMMAR_COMPILE, pair, "a grammar", fix)
+    if "order" in pair.differs and pair.worse.group.order == "first":
+        return tried(view, Cause.GRAMMAR_COMPILE, pair, "a new grammar", fix)
+    return None
+
+
+def _more(s: Setting, factor: float) -> float:
+    """Throughput with so many times the sequences, by the model of a step where the machine is known."""
+    width = s.width or s.cap or 1
+    now, then = s.step_with(batch=width), s.step_with(batch=width * factor)
+    if now and then:
+        return factor * now / then
+    return float(factor * (1 - SEQUENCE_COST) ** math.log2(factor))
+
+
+SEQUENCE_COST = (
+    0.07  # of a step, for each doubling of a small batch (3 to 8 % in the measurements of `expected`)
+)
+
+
+def _larger_budget(s: Setting) -> Gain | None:
+    """A wait shrinks as the work of each request does: by what full chunks save of its prefill."""
+    if s.new_tokens is None or s.budget is None:
+        return None
+    now, then = s.prefill_with(s.new_tokens, s.budget), s.prefill_with(s.new_tokens)
+    return modelled(now / then) if now and then and now >= 1.2 * then else None
+
+
+def _saturates(worse: Setting, better: Setting, name: str) -> bool:
+    low, high = getattr(better.group, name), getattr(worse.group, name)
+    if not low or not high or high < low * 1.25:
+        return False
+    served = _ratio(worse.throughput, better.throughput)
+    slower = _latency(worse, better)
+    if slower is None or slower < GROWS:
+        return False
+    return served is not None and served - 1 < FLAT * (high / low - 1)
+
+
+def _latency(worse: Setting, better: Setting) -> float | None:
+    known = [
+        like_with_like(worse, better, Goal.TTFT),
+        like_with_like(worse, better, Goal.E2E),
+        _ratio(worse.group.queue_s, better.group.queue_s),
+    ]
+    return max((v for v in known if v is not None), default=None)
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other and other > 0 else None
