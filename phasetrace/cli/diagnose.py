@@ -70,7 +70,9 @@ def command(
     found = inputs.read_any(sources)
     if isinstance(found, Table):
         if config is not None:
-            raise UsageError(f"{sources[0]} is a table: it names engine, model and hardware itself, without --engine-config")
+            raise UsageError(
+                f"{sources[0]} is a table: it names engine and model itself, without --engine-config"
+            )
         diagnosis = advise.diagnose_table(found, goal=wanted, slo=promised)
     else:
         recording = stated.beside(found) if config is not None else found
