@@ -356,6 +356,15 @@ def test_the_cost_of_recording_is_counted() -> None:
     assert process.executable == "python" and "costs" not in process.facts
 
 
+def test_what_a_record_costs_between_steps_is_added_to_what_the_calibration_saw() -> None:
+    app = App()
+    app.facts(layout.PROCESS, costs={"step": 2000, "record": 800}, step_record_ns=10_800)
+    app.generate(tokens=4)
+    (process,) = app.end().processes
+    assert process.hook_ns == 4 * (2000 + 10_000)
+    assert "step_record_ns" not in process.facts
+
+
 def test_troubles_are_said_once_and_losses_added_up() -> None:
     app = App()
     for _ in range(2):

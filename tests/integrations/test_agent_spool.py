@@ -255,6 +255,24 @@ def test_an_exception_of_a_signal_handler_is_no_error_of_the_spool(recorded: Run
     assert recorded.blobs(layout.TROUBLE) == []
 
 
+SAMPLED = """
+import time
+from phasetrace_agent import bootstrap
+
+recorder = bootstrap.recorder()
+for index in range(128):
+    end = time.monotonic_ns()
+    recorder.step(1, index, end - 1, (4,), (end,))
+"""
+
+
+def test_what_a_steps_record_costs_is_sampled_where_it_is_written(recorded: Run) -> None:
+    recorded("-c", SAMPLED)
+    told = [facts for facts in recorded.blobs(layout.FACTS) if "step_record_ns" in facts]
+    assert len(told) == 1  # one step in 32 is a sample, and 4 samples are told first
+    assert told[0]["step_record_ns"] > 0
+
+
 @pytest.mark.parametrize("how", ["function", "partial", "object"])
 def test_an_exception_of_the_applications_signal_handler_reaches_it(recorded: Run, how: str) -> None:
     done = recorded("-c", SIGNALS, how)
