@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "phasetrace.cli.run",
     "diagnose": "phasetrace.cli.diagnose",
     "show": "phasetrace.cli.show",
+    "export": "phasetrace.cli.export",
     "explain": "phasetrace.cli.explain",
     "recover": "phasetrace.cli.recover",
     "doctor": "phasetrace.cli.doctor",

@@ -16,12 +16,19 @@ from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
 from phasetrace.read.json_text import document
 from phasetrace.read.notes import Notes
-from phasetrace.read.otlp_json import as_dict, dicts
+from phasetrace.read.otlp_json import OURS, as_dict, dicts
 from phasetrace.read.source import Source
-from phasetrace.semconv import DERIVED_SPANS, Scope
+from phasetrace.semconv import DERIVED_SPANS
 from phasetrace.semconv import Attribute as A
 
 _SCOPES = ("otel.scope.name", "otel.library.name")
+# Keys whose values are lists. A text under any other key stays one, even if it looks like a list.
+_LISTS = frozenset(
+    (
+        *(A.FINISH_REASONS, A.DERIVED, A.PROMPT_TOKENS, A.PADDING_TOKENS, A.SEQUENCE_TOKENS),
+        *(A.SEQUENCE_REASONS, A.ITL, A.TROUBLES, A.UNCOVERED, A.DEFECTS),
+    )
+)
 _EVENT_NAMES = ("event", "message")
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
@@ -42,12 +49,10 @@ def _group(raw: dict[str, Any], processes: dict[str, Attributes], notes: Notes) 
     name = str(raw.get("operationName", ""))
     notes.spans(name)
     tags = dicts(raw.get("tags"))
-    if not wanted(name, (str(tag.get("key")) for tag in tags)):
+    scope = str(next((tag.get("value") for tag in tags if tag.get("key") in _SCOPES), ""))
+    if (name in DERIVED_SPANS) if scope in OURS else not wanted(name, (str(t.get("key")) for t in tags)):
         return
     attributes = _tags(tags)
-    scope = str(next((attributes[key] for key in _SCOPES if key in attributes), ""))
-    if scope in (Scope.PHASES, Scope.TOKENS) or (scope == Scope.ALL and name in DERIVED_SPANS):
-        return
     if any("clock skew" in warning for warning in _texts(raw.get("warnings"))):
         notes.say(
             f"Jaeger moved spans of {notes.name} for what it takes for clock skew: export with `?raw=true`"
@@ -105,13 +110,14 @@ def _process(value: Any, notes: Notes) -> Attributes:
 def _tags(tags: Any) -> Attributes:
     found: Attributes = {}
     for tag in dicts(tags):
-        value = _value(tag.get("value"), tag.get("type"))
+        key = str(tag.get("key"))
+        value = _value(key, tag.get("value"), tag.get("type"))
         if value is not None:
-            found[str(tag.get("key"))] = value
+            found[key] = value
     return found
 
 
-def _value(value: Any, form: Any) -> Value | None:
+def _value(key: str, value: Any, form: Any) -> Value | None:
     try:
         match form:
             case "int64":
@@ -124,12 +130,12 @@ def _value(value: Any, form: Any) -> Value | None:
                 return b64decode(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return text_or_list(str(value)) if isinstance(value, str) else plain(value)
+    return text_or_list(key, str(value)) if isinstance(value, str) else plain(value)
 
 
-def text_or_list(text: str) -> Value:
+def text_or_list(key: str, text: str) -> Value:
     """A text, or the list whose JSON it is: formats that know no arrays write them so."""
-    if text.startswith("[") and text.endswith("]"):
+    if key in _LISTS and text.startswith("[") and text.endswith("]"):
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):

@@ -60,11 +60,16 @@ def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
 def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, int]:
     """What the dialect's keys count."""
     untrusted = dialect.doubts(written) if dialect.doubts is not None else {}
+    attributes = written.span.attributes
     found: dict[Count, int] = {}
     for count, keys in dialect.counts.items():
-        value = next((written.span.attributes[key] for key in keys if key in written.span.attributes), None)
-        number = _whole(value)
-        if value is None or number == _MISSING:
+        for key in keys:
+            if (value := attributes.get(key)) is not None:
+                break
+        else:
+            continue
+        number = value if type(value) is int else _whole(value)
+        if number == _MISSING:
             continue
         if count in untrusted:
             doubts.say(f"{count} are refused: {untrusted[count]}")
@@ -133,6 +138,8 @@ def _first(attributes: Attributes, places: tuple[In, ...]) -> float | None:
 
 def nanoseconds(value: Any, unit: int) -> float | None:
     """A duration: a number in the unit, or a text that may name its own, as Rust's `12.3ms`."""
+    if type(value) is float:
+        return value * unit
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         if match is None:

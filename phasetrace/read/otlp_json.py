@@ -8,7 +8,8 @@ before 2022 said `instrumentationLibrarySpans`.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from sys import intern
 from typing import Any
 
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
@@ -128,33 +129,38 @@ def kind(value: Any) -> Kind:
 def attributes(pairs: Any) -> Attributes:
     """Keys and values; what is empty or cannot be understood is left out."""
     found: Attributes = {}
-    for pair in dicts(pairs):
-        value = _value(as_dict(pair.get("value")))
-        if value is not None:
-            found[str(pair.get("key"))] = value
+    for pair in pairs if isinstance(pairs, list) else ():
+        try:
+            for form, raw in pair["value"].items():
+                # Keys are few and met millions of times: interned, each is kept once.
+                found[intern(pair["key"])] = _READERS[form](raw)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            continue
     return found
+
+
+def _array(raw: Any) -> Value:
+    items = [_value(item) for item in dicts(as_dict(raw).get("values")) if _is_plain(item)]
+    return [item for item in items if item is not None]  # type: ignore[return-value]
 
 
 def _value(value: dict[str, Any]) -> Value | None:
     for form, raw in value.items():
         try:
-            match form:
-                case "stringValue":
-                    return str(raw)
-                case "intValue":
-                    return int(raw)
-                case "doubleValue":
-                    return float(raw)
-                case "boolValue":
-                    return bool(raw)
-                case "bytesValue":
-                    return b64decode(raw)
-                case "arrayValue":
-                    items = [_value(item) for item in dicts(as_dict(raw).get("values")) if _is_plain(item)]
-                    return [item for item in items if item is not None]  # type: ignore[return-value]
-        except (TypeError, ValueError, OverflowError):
+            return _READERS[form](raw)
+        except (KeyError, TypeError, ValueError, OverflowError):
             return None
     return None
+
+
+_READERS: dict[str, Callable[[Any], Value]] = {
+    "stringValue": str,
+    "intValue": int,
+    "doubleValue": float,
+    "boolValue": bool,
+    "bytesValue": b64decode,
+    "arrayValue": _array,
+}
 
 
 def _is_plain(value: dict[str, Any]) -> bool:

@@ -45,7 +45,7 @@ def _group(raw: dict[str, Any], notes: Notes) -> Iterator[ResourceSpans]:
         notes.say(f"spans of {notes.name} have no time: left out")
         return
     try:
-        span = _span(raw, name, {str(key): text_or_list(str(value)) for key, value in tags.items()})
+        span = _span(raw, name, {str(key): text_or_list(str(key), str(value)) for key, value in tags.items()})
     except (KeyError, TypeError, ValueError, OverflowError):
         notes.damaged += 1
         return

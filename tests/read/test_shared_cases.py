@@ -14,8 +14,8 @@ from phasetrace.analyze import breakdown
 from phasetrace.model import Diagnosis, Goal, Phase, Recording, RequestBreakdown
 from phasetrace.read import engine_config, read
 from phasetrace.semconv import Cause
+from tests.read.real_files import FOLDER
 
-FOLDER = Path(__file__).resolve().parents[3] / "shared" / "cases" / "otlp"
 if not FOLDER.is_dir():
     pytest.skip(
         f"the folder of real spans, {FOLDER.name}, is not beside the project", allow_module_level=True
