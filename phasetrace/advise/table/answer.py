@@ -127,6 +127,7 @@ def tried(
     recommendation: str,
     tradeoff: str = "",
     sure: bool = True,
+    confidence: str | None = None,
 ) -> Candidate:
     """A finding that the user has measured already, with and without."""
     others = [name for name in pair.differs if name not in what.replace("`", " ").split()]
@@ -151,7 +152,7 @@ def tried(
         goal=pair.goal,
         setting=pair.worse,
         weight=max(1 - 1 / pair.ratio, LEAST) if clean else 1 - 1 / pair.ratio,
-        confidence="low" if pair.ratio < MATTERS else "high" if clean else "medium",
+        confidence="low" if pair.ratio < MATTERS else confidence or ("high" if clean else "medium"),
     )
 
 

@@ -46,7 +46,7 @@ def at_bound(s: Setting) -> list[str]:
             f"a decode step takes {seconds(s.step * 1e9)}, {times(s.slower)} of what a well set-up"
             " engine takes on this device"
         )
-    usual = s.prefill_with(s.new_tokens) if s.new_tokens else None
+    usual = s.prefill_with(s.new_tokens * s.together) if s.new_tokens else None
     if usual and s.prefill:
         if s.prefill > NEAR * usual:
             return []

@@ -78,7 +78,9 @@ class Setting:
     @property
     def devices(self) -> float:
         """How many devices share the model."""
-        return self.group.devices or self.table.hardware.count or self.knob(*PARALLEL) or 1.0
+        own = next((v for n, v in (self.group.knobs or {}).items() if n in PARALLEL), None)
+        stated = self.group.devices or (own if isinstance(own, int) else None)
+        return stated or self.table.hardware.count or self.knob(*PARALLEL) or 1.0
 
     @property
     def dtype(self) -> str | None:
@@ -162,6 +164,13 @@ class Setting:
         loads = (self.group.concurrency, self.group.running, self.group.batch)
         known = [v for v in loads if v is not None]
         return bool(known) and max(known) < ALONE
+
+    @property
+    def together(self) -> float:
+        """Prompts that are read at once: those of a static batch, which no server's load is told of."""
+        g = self.group
+        served = g.concurrency is not None or g.running is not None or self.cap is not None
+        return 1.0 if served else max(1.0, g.batch or 1.0)
 
     @property
     def new_tokens(self) -> float | None:

@@ -13,12 +13,17 @@ OWNS = 0.3  # of the goal's metric: a part below that is not what to change firs
 BESIDE = 1.4  # times: client and server clocks of one request differ by network and noise, not by this
 UNSENT = 0.6  # of what the client keeps open is inside the engine: what is missing waits before it
 LUMPS = 0.25  # of the mean: the usual gap between chunks is far below the mean time of a token
-STREAMED = 0.85  # of the whole request has passed when a stream's first token is seen
+STREAMED = 0.8  # of the whole request has passed when a stream's first token is seen
 HELD_BACK = 1.5  # times the other's TTFT, of a stream under the same load
 CAUGHT_UP = 0.75  # of the other's gap between tokens: what was held back comes at once
 NOTICED_S = 1.0  # alone, without the whole it is a part of: no front should take a second
 ENOUGH_TOKENS = 16  # of output: with fewer, the first token comes late in any stream
 
+FRONTS = ("api_server_count", "tokenizer_worker_num", "use_fast", "workers", "uvloop")
+_FRONT = (
+    "Take work out of the server's front: more API server processes, tokenising and media decoding off"
+    " the event loop, more CPU cores."
+)
 _SEND_MORE = (
     "Let the client keep more requests open: raise its concurrency limit (semaphore, connection pool,"
     " threads), also"
@@ -120,7 +125,7 @@ def client_buffered_stream(view: View) -> Answer:
                 return tried(view, Cause.CLIENT_BUFFERED_STREAM, pair, what, fix)
     e2e, ttft = g.client_e2e_s or g.e2e_s, g.client_ttft_s or g.ttft_s
     written = g.output_tokens or g.max_tokens or 0
-    if g.streaming and e2e and ttft and written >= ENOUGH_TOKENS and STREAMED * e2e <= ttft <= e2e:
+    if g.streaming and e2e and ttft and written >= ENOUGH_TOKENS and STREAMED * e2e <= ttft <= e2e / STREAMED:
         known = (g.queue_s or 0) + (g.prefill_s or 0)
         if known < OWNS * ttft:
             return candidate(
@@ -156,6 +161,9 @@ def frontend(view: View) -> Answer:
     """Before the engine's queue: HTTP handling, tokenising, media, a blocked event loop."""
     if view.goal is Goal.TPOT:
         return None
+    pair = view.contrast(*FRONTS)
+    if pair is not None and not pair.worse.group.order:
+        return tried(view, Cause.FRONTEND, pair, "the server's front as it is", _FRONT)
     s, g = view.subject, view.subject.group
     stated = max(
         (v for v in (x.group.frontend_s or x.group.tokenize_s for x in view.settings) if v), default=None
@@ -163,6 +171,8 @@ def frontend(view: View) -> Answer:
     if stated is not None and s.before_queue is None:
         s = next(x for x in view.settings if stated in (x.group.frontend_s, x.group.tokenize_s))
         g = s.group
+    if g.frontend_s is None and g.tokenize_s is None and client_buffered_stream(view) is not None:
+        return None  # what seems to lie before the queue is a stream that was held back
     spent, total = s.before_queue, s.metric(view.goal) if view.goal is not Goal.THROUGHPUT else s.e2e
     if spent is None or spent <= 0:
         return None
@@ -181,11 +191,12 @@ def frontend(view: View) -> Answer:
     tokenising = g.tokenize_s is not None and g.tokenize_s >= 0.5 * spent
     pair = next((p for p in view.pairs if tokenising and p.worse is s and p.better.group.tokenize_s), None)
     fix = (
-        "Tokenise less at a time: split the text, use the fast (Rust) tokeniser, and tokenise outside"
-        " the event loop."
-        if tokenising
-        else "Take work out of the server's front: more API server processes, tokenising and media off"
-        " the event loop, more CPU cores."
+        _FRONT
+        if not tokenising
+        else (
+            "Tokenise less at a time: split the text, use the fast (Rust) tokeniser, and tokenise outside"
+            " the event loop."
+        )
     )
     return candidate(
         view,

@@ -15,6 +15,7 @@ UNEXPLAINED = (
     1.45  # times: what phases and tokens add up to, against the stated whole; two errors of 10 % make 1.22
 )
 MISSING = 3.0  # times: the whole over its stated phases, where time outside them would still be possible
+TWICE = 2.0  # times: rates and times of one run, taken apart, differ by ramps at both ends
 FASTER = 1.5  # times the data sheet's speed: rounding, and a device somewhat better than its name says
 FASTEST_STEP_S = 1e-4  # no engine has written a token in a tenth of a millisecond, whatever the model
 FRACTIONS = (
@@ -62,6 +63,13 @@ def impossible_values(s: Setting) -> Iterator[str]:
             yield (f"{f.name} is negative ({value:g}): impossible")
         elif f.name in FRACTIONS and value is not None and value > 1.15:
             yield (f"{f.name} is {value:g}, and a fraction cannot be above 1")
+
+
+def zeros(s: Setting) -> Iterator[str]:
+    """Times of nothing, where something was done."""
+    for name in ("ttft_s", "tpot_s", "e2e_s", "decode_s", "prefill_s"):
+        if getattr(s.group, name) == 0 and not (name == "decode_s" and (s.group.output_tokens or 2) < 2):
+            yield f"{name} is 0: impossible where tokens were read or written"
 
 
 def failures(s: Setting) -> Iterator[str]:
@@ -148,6 +156,13 @@ def rates(s: Setting) -> Iterator[str]:
                 f" {under_way:,.0f} at a time, and {open_requests:,.0f} were open: they contradict"
                 " each other"
             )
+    if open_requests and g.throughput_tok_s and g.e2e_s and g.output_tokens:
+        most = open_requests / g.e2e_s * (g.output_tokens * copies + (g.prompt_tokens or 0))
+        if g.throughput_tok_s > TWICE * most and g.prompt_tokens is not None:
+            yield (
+                f"{open_requests:,.0f} requests of {seconds(g.e2e_s * 1e9)} make at most {most:,.0f} tokens"
+                f" a second, prompts counted, not {g.throughput_tok_s:,.0f}: inconsistent"
+            )
     many = max((v for v in (g.concurrency, g.batch, g.running) if v), default=None)
     if many and g.throughput_tok_s and g.tpot_s and g.throughput_tok_s > 2.2 * many * copies / g.tpot_s:
         yield (
@@ -159,7 +174,14 @@ def rates(s: Setting) -> Iterator[str]:
 def against_physics(s: Setting) -> Iterator[str]:
     """Faster than the device can read or compute, or more than its memory holds."""
     g = s.group
-    if s.decode is not None and g.output_tokens and g.output_tokens > 2 and not g.speculative_tokens:
+    stated = g.decode_s is not None or g.tpot_s is not None
+    if (
+        stated
+        and s.decode is not None
+        and g.output_tokens
+        and g.output_tokens > 2
+        and not g.speculative_tokens
+    ):
         if 0 <= s.decode < FASTEST_STEP_S * (g.output_tokens - 1):
             yield (
                 f"{g.output_tokens - 1:,.0f} tokens in {seconds(s.decode * 1e9)} is impossible: no"
@@ -203,4 +225,4 @@ def against_physics(s: Setting) -> Iterator[str]:
             )
 
 
-CHECKS = (impossible_values, failures, order, sums, rates, against_physics)
+CHECKS = (impossible_values, zeros, failures, order, sums, rates, against_physics)

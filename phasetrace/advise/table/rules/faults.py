@@ -86,7 +86,7 @@ def weight_offload(view: View) -> Answer:
         tradeoff="Quantising may cost quality.",
         gain=gain,
         weight=max(0.5, min(0.95, crossing / s.step)) if s.step else 0.6,
-        confidence="high",
+        confidence="high" if h.offloaded_gb or layers is not None or s.knob(*OFFLOADED) else "medium",
     )
 
 
@@ -107,11 +107,11 @@ def no_kv_cache(view: View) -> Answer:
     """Each step computes the whole sequence again."""
     fix = "Switch the KV cache on (use_cache=True), so that a step computes only the new token."
     trade = "The cache takes memory in proportion to batch x tokens."
-    pair = view.contrast("use_cache")
-    if pair is not None and pair.worse.knobs.get("use_cache") is False:
+    pair = view.contrast("use_cache", "gradient_checkpointing")
+    if pair is not None and _cache_off(pair.worse):
         return tried(view, Cause.NO_KV_CACHE, pair, "use_cache off", fix, trade)
     s, g = view.subject, view.subject.group
-    if s.knobs.get("use_cache") in (False, "false", 0) and view.goal is not Goal.TTFT:
+    if _cache_off(s) and view.goal is not Goal.TTFT:
         each = s.tpot or (s.e2e / g.output_tokens if s.e2e and g.output_tokens else None)
         once = s.step_expected
         return candidate(
@@ -163,6 +163,12 @@ def no_kv_cache(view: View) -> Answer:
     return None
 
 
+def _cache_off(s: Setting) -> bool:
+    """Switched off, or by gradient checkpointing, which training leaves on."""
+    off = s.knobs.get("use_cache") in (False, "false", 0)
+    return off or s.knobs.get("gradient_checkpointing") in (True, "true", 1)
+
+
 def _each(s: Setting) -> float | None:
     return s.tpot or (s.e2e / s.group.output_tokens if s.e2e and s.group.output_tokens else None)
 
@@ -198,6 +204,8 @@ def slow_kernel(view: View) -> Answer:
         )
     elif (
         gpu
+        and not any(x.dtype != s.dtype for x in view.settings)
+        and (s.slower is None or s.slower >= 1.5)
         and not s.quantization
         and bytes_of(s.dtype) == 4.0
         and s.table.model.dtype
@@ -251,8 +259,9 @@ def _about_numbers(knob: str) -> bool:
 def _no_lighter_loss(pair: Pair) -> bool:
     """The worse one should not be slower for its bytes: it reads no more than the better one."""
     a, b = _bytes(pair.worse), _bytes(pair.better)
-    if "float32" in str(pair.worse.dtype).lower() and pair.ratio > 2.2:
-        return True
+    gpu = pair.worse.table.hardware.kind != "cpu"
+    if "float32" in str(pair.worse.dtype).lower() and (gpu or pair.ratio > 2.2):
+        return True  # beyond its bytes: the matrix units of a GPU do not do it
     return a is None or b is None or a <= b * 1.05
 
 

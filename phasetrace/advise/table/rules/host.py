@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
@@ -13,6 +15,14 @@ OWNS = 0.15  # of a step: DESIGN.md section 8, what is worth a change
 BUSY = 0.85  # of the cores: the host has nothing left
 IDLE = 0.6  # of the device's time is used: it waits for somebody
 STALLS = 3.0  # times a step: a stall is seen beside ordinary steps
+OVERLAPS = (
+    "async_scheduling",
+    "num_scheduler_steps",
+    "disable_overlap_schedule",
+    "enable_overlap_schedule",
+    "multi_step",
+    "disable_async_output_proc",
+)
 FEW_CORES = 4  # for an engine on a GPU: server, engine core, tokeniser and detokeniser want one each
 
 
@@ -24,6 +34,9 @@ def host_gap(view: View) -> Answer:
         "Take host work out from between steps: asynchronous scheduling, incremental detokenisation"
         " over a window of fixed length, fewer Python objects a step, a newer engine version."
     )
+    pair = view.contrast(*OVERLAPS)
+    if pair is not None:
+        return tried(view, Cause.HOST_GAP, pair, "host work between the steps", fix)
     timed = [s for s in view.settings if s.group.host_gap_s]
     if timed:
         s = max(timed, key=lambda x: x.group.host_gap_s or 0)
@@ -102,7 +115,8 @@ def gc_pause(view: View) -> Answer:
     """Periodic stalls."""
     s, g = view.subject, view.subject.group
     stalled = next((x for x in view.settings if x.group.stall_s), None)
-    pair = view.contrast("gc_freeze", "enable_gc_freeze", "gc_freeze_enabled", "gc_disabled", "disable_gc")
+    collecting = [n for p in view.pairs for n in p.differs if re.search(r"(?:^|_)gc(?:_|$)", n.lower())]
+    pair = view.contrast(*collecting)
     fix = (
         "Freeze the garbage collector's long-lived objects after warm-up (gc.freeze()), or raise"
         " its thresholds, so that full collections skip them."
@@ -133,7 +147,7 @@ def gc_pause(view: View) -> Answer:
         fix,
         tradeoff="Frozen objects are never freed.",
         gain=modelled(1 / (1 - part), 0.3) if s.tpot else None,
-        weight=max(part, 0.2 if tail else 0.0),
+        weight=max(part, 0.2 if tail else 0.16),
         setting=s,
         confidence="medium",
     )
@@ -199,7 +213,7 @@ def cpu_starved(view: View) -> Answer:
         fix,
         gain=gain,
         weight=0.97 if device_waits else min(0.97, (gap / s.step if gap and s.step else 0.5) + 0.01),
-        confidence="high" if device_waits else "medium",
+        confidence="high" if device_waits or (g.cpu_utilization or 0.0) >= BUSY else "medium",
     )
 
 

@@ -16,6 +16,7 @@ from phasetrace.semconv import Cause
 OWNS = 0.5  # of TTFT: prefill owns it when all else together is less
 OWNS_E2E = 0.4  # of the whole request: decode has many more steps, so that much is already unusual
 WARM_UP = 2.0  # times what a later request costs a new token: caches and noise stay below it
+NO_CACHE = 8.0  # times: beyond, a prefix cache that helps later requests is no likely reason
 TAIL = 5.0  # p95 of a lone request over its middle: nobody else can have held it back
 COLD = 8.0  # times a prefill's expected time, of a request that is said to be the first
 LARGE = 2.5  # times what the engine should take: beyond, prefill is not at the device's bound
@@ -38,10 +39,22 @@ def warm_up(view: View) -> Answer:
         " compile cache, and leave the first request out of the statistics."
     )
     for pair in view.pairs:
-        if pair.worse.group.order == "first" and pair.better.group.order == "later":
+        if pair.worse.group.order == "first" and pair.better.group.order == "later" and not _compiles(pair):
             excess = _excess(pair)
             if excess >= WARM_UP:
-                return tried(view, Cause.WARM_UP, pair, "order first", fix, "Start takes longer.")
+                sure = excess >= NO_CACHE or None not in (
+                    pair.worse.group.cached_tokens,
+                    pair.better.group.cached_tokens,
+                )
+                return tried(
+                    view,
+                    Cause.WARM_UP,
+                    pair,
+                    "order first",
+                    fix,
+                    "Start takes longer.",
+                    confidence=None if sure else "medium",
+                )
     s, g = view.subject, view.subject.group
     if g.order == "first" and s.prefill and s.new_tokens:
         usual = s.prefill_with(s.new_tokens)
@@ -94,6 +107,11 @@ def _excess(pair: Pair) -> float:
     return pair.ratio / work
 
 
+def _compiles(pair: Pair) -> bool:
+    """Whether both asked for a grammar: then the first paid for that, not for the engine's start."""
+    return bool(pair.worse.group.grammar and pair.better.group.grammar)
+
+
 def long_prompt(view: View) -> Answer:
     """Prefill owns the time and runs at what the device can do."""
     s = view.subject
@@ -105,12 +123,15 @@ def long_prompt(view: View) -> Answer:
         return None
     if new is None:
         return None
-    expected = s.prefill_with(new)
+    tokens = new * s.together
+    expected = s.prefill_with(tokens)
+    if expected is None and s.group.prefill_s is None:
+        return None  # what else TTFT holds is not known, nor what prefill should take
     slower = s.prefill / expected if expected else None
     if slower is not None and slower > LARGE:
         return None
     share = s.prefill / whole
-    left = s.prefill_with(new * SHORTER)
+    left = s.prefill_with(tokens * SHORTER)
     part = 1 - (left / expected if left and expected else SHORTER)
     return candidate(
         view,
@@ -119,7 +140,7 @@ def long_prompt(view: View) -> Answer:
         (
             f"prefill takes {seconds(s.prefill * 1e9)}, {percent(share)} of"
             f" {'TTFT' if view.goal is Goal.TTFT else 'the request'},"
-            f" for {new:,.0f} new tokens",
+            f" for {tokens:,.0f} new tokens",
             *(
                 (
                     f"a well set-up engine needs about {seconds(expected * 1e9)} for that on this device:"

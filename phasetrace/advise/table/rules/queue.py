@@ -17,6 +17,19 @@ OWNS = 0.3  # of the goal's metric
 AT_CAP = 0.85  # of the cap runs: a sampled mean lies below a cap that binds whenever it is sampled
 FULL = 0.85  # of the KV cache: engines keep blocks back, and a gauge is sampled between steps
 FITTED = 0.7  # of the sequences that fit by their mean length: some are longer, and blocks are not filled
+MEMORY = (
+    "gpu_memory_utilization",
+    "mem_fraction_static",
+    "kv_cache_tokens",
+    "num_gpu_blocks_override",
+    "max_model_len",
+    "max_total_tokens",
+    "kv_cache_memory_gb",
+)
+_ROOM = (
+    "Make room in the KV cache: a larger memory share for it (gpu_memory_utilization), an 8-bit (fp8)"
+    " KV cache, a smaller maximum length, quantised weights, or more devices or replicas."
+)
 ROOM = 1.5  # times the cap fits beside the weights: then memory is no reason for it
 MORE_SLOTS = 4  # times the cap: two doublings, a usual next try
 OFFERED = 1.25  # times what is served: both are counted within 10 %
@@ -148,6 +161,9 @@ def kv_full(view: View) -> Answer:
     queue = waits(view, s)
     if view.goal is Goal.TPOT or g.preemptions or g.recomputed_token_share:
         return None
+    pair = view.contrast(*MEMORY)
+    if pair is not None and (memory_full(pair.worse) or memory_full(pair.worse) is None):
+        return tried(view, Cause.KV_FULL, pair, "less room for the KV cache", _ROOM)
     used_up = g.kv_cache_usage is not None and g.kv_cache_usage >= FULL
     if not (memory_full(s) and (queue or used_up)) or (at_cap(s) and not used_up):
         return None
@@ -164,16 +180,14 @@ def kv_full(view: View) -> Answer:
         Cause.KV_FULL,
         Tier.FAULT,
         tuple(said),
-        "Make room in the KV cache: a larger memory share for it, an 8-bit (fp8) KV cache, a smaller"
-        " maximum length,"
-        " quantised weights, or more devices.",
+        _ROOM,
         tradeoff="An 8-bit cache may cost quality; less memory stays for other uses of the device.",
         gain=without(queue.seconds, s.metric(view.goal))
         if queue and view.goal is not Goal.THROUGHPUT
         else None,
         weight=max(queue.share if queue else 0.3, 0.3),
         seconds=queue.seconds if queue else None,
-        confidence="high" if used_up else "medium",
+        confidence="high" if used_up and queue else "medium",
     )
 
 
@@ -317,6 +331,9 @@ def grammar_compile(view: View) -> Answer:
             seconds=spent,
         )
     pair = view.contrast("grammar")
+    first = next((p for p in view.pairs if "order" in p.differs and p.worse.group.order == "first"), None)
+    if first is not None and first.worse.group.grammar and first.better.group.grammar:
+        return tried(view, Cause.GRAMMAR_COMPILE, first, "a grammar seen for the first time (order)", fix)
     if pair is None and g.grammar and g.queue_s and s.cap is None and (s.alone or s.width is None):
         rest = max(s.ttft or 0.0, g.queue_s)
         if g.queue_s >= 0.5 * rest and view.goal is not Goal.TPOT:

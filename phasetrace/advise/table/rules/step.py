@@ -16,6 +16,8 @@ FAR = 2.2  # times: beyond, something other than reading takes most of the step
 FLAT = 1.25  # times the step, while the batch grows: measuring error alone makes that
 MORE_ROWS = 4.0  # times the batch: less shows nothing about what a sequence costs
 KV_OWNS = 0.38  # of the bytes read: above, halving the KV cache brings more than most fixes of the weights
+LONG_CONTEXT = 2000  # tokens: below, the KV cache of a sequence is a hundredth of most models' weights
+SEEN = 0.15  # of what a step reads: from there on a growing KV cache can be what makes it longer
 LONGER = 2.0  # times the context, between two groups
 EAGER = ("enforce_eager", "disable_cuda_graph", "no_cuda_graph")
 GRAPHED = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")  # engines that capture decode by default
@@ -82,6 +84,7 @@ def kv_growth(view: View) -> Answer:
         for better in view.settings:
             if (
                 worse.context >= LONGER * better.context > 0
+                and (worse.context >= LONG_CONTEXT or (worse.kv_part or 0) >= SEEN)
                 and _close(worse.width, better.width)
                 and worse.tpot
                 and better.tpot
