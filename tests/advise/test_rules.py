@@ -46,7 +46,7 @@ def test_a_rule_is_named_like_its_cause_and_documented(rule: rules.Rule) -> None
     assert rule.__doc__
 
 
-@pytest.mark.parametrize("cause", [*NAMES, "healthy", "unknown"])
+@pytest.mark.parametrize("cause", [cause.value for cause in Cause])
 def test_every_cause_has_a_page(cause: str) -> None:
     page = files("phasetrace.advise").joinpath("pages", f"{cause}.md").read_text(encoding="utf-8")
     assert page.startswith("# ")
