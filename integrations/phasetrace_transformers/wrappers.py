@@ -17,6 +17,8 @@ from . import extract
 from .request import Request
 
 Function = Callable[..., Any]
+MakeWrapper = Callable[[Function], Function]
+After = Callable[[Request, int, Any, Any, Any], None]
 now = clock.now
 
 PREPARE = Hook("transformers.prepare")
@@ -48,101 +50,86 @@ def forked() -> None:
         request.leave_to_parent()
 
 
-def around_prepare(original: Function) -> Function:
-    """The forward begins where this ends."""
+def around(hook: Hook, after: After, before: Callable[[Request], None] | None = None) -> MakeWrapper:
+    """In a call of `generate()`: `before(request)`, the hooked call, `after(request, entered, ..., result)`.
 
-    def prepare_inputs_for_generation(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not PREPARE.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        request.busy = True
-        try:
-            inputs = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            rows, positions = extract.forward_shape(inputs)
-            width = width_of(args, kwargs)
-            if request.device is not None:
-                request.forward_begins()
-            request.timeline.prepared(entered, now(), rows, positions, width)
-        except Exception as error:
-            PREPARE.fail(error)
-        return inputs
+    `after` reads the clock as the last thing, so that our own time is in the part that ends there.
+    """
 
-    return prepare_inputs_for_generation
-
-
-def around_update(original: Function) -> Function:
-    """The forward ended where this begins."""
-
-    def _update_model_kwargs_for_generation(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not UPDATE.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        if request.device is not None:
+    def make_wrapper(original: Function) -> Function:
+        def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+            request = thread.request
+            if request is None or request.busy or not hook.on:
+                return original(self, *args, **kwargs)
+            entered = now()
+            if before is not None:
+                try:
+                    before(request)
+                except Exception as error:
+                    hook.fail(error)
+            request.busy = True
             try:
-                request.forward_ended()
+                result = original(self, *args, **kwargs)
+            finally:
+                request.busy = False
+            try:
+                after(request, entered, args, kwargs, result)
             except Exception as error:
-                UPDATE.fail(error)
-        request.busy = True
-        try:
-            updated = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            request.timeline.updated_kwargs(entered, now())
-        except Exception as error:
-            UPDATE.fail(error)
-        return updated
+                hook.fail(error)
+            return result
 
-    return _update_model_kwargs_for_generation
+        return hooked
+
+    return make_wrapper
 
 
-def around_processors(original: Function) -> Function:
-    """Logits processors and warpers."""
-
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not LOGITS.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        request.busy = True
-        try:
-            scores = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            request.timeline.processed_logits(entered, now(), width_of(args, kwargs))
-        except Exception as error:
-            LOGITS.fail(error)
-        return scores
-
-    return __call__
+def prepared(request: Request, entered: int, args: Any, kwargs: Any, inputs: Any) -> None:
+    """The forward begins where this ends."""
+    rows, positions = extract.forward_shape(inputs)
+    width = width_of(args, kwargs)
+    if request.device is not None:
+        request.forward_begins()
+    request.timeline.prepared(entered, now(), rows, positions, width)
 
 
-def around_criteria(original: Function) -> Function:
-    """The step's tokens are out where this ends."""
+def forward_ended(request: Request) -> None:
+    """The forward ended where the update of the keyword arguments begins."""
+    if request.device is not None:
+        request.forward_ended()
 
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not CRITERIA.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        request.busy = True
-        try:
-            done = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            request.timeline.judged(entered, now(), width_of(args, kwargs))
-        except Exception as error:
-            CRITERIA.fail(error)
-        return done
 
-    return __call__
+def updated(request: Request, entered: int, args: Any, kwargs: Any, result: Any) -> None:
+    """Cache and masks are up to date."""
+    request.timeline.updated_kwargs(entered, now())
+
+
+def processed(request: Request, entered: int, args: Any, kwargs: Any, scores: Any) -> None:
+    """Logits processors and warpers have run."""
+    request.timeline.processed_logits(entered, now(), width_of(args, kwargs))
+
+
+def judged(request: Request, entered: int, args: Any, kwargs: Any, done: Any) -> None:
+    """The step's tokens are out where the stopping criteria end."""
+    request.timeline.judged(entered, now(), width_of(args, kwargs))
+
+
+def encoded(request: Request, entered: int, args: Any, kwargs: Any, updated: Any) -> None:
+    """The encoder ran; for a model without one this is called too, and is nothing."""
+    if request.call.encoder_decoder or "mm_encoder_outputs" in updated:
+        request.timeline.encoded(entered, now())
+
+
+def drafted(request: Request, entered: int, args: Any, kwargs: Any, candidates: Any) -> None:
+    """Speculation: the draft model, prompt lookup, and their adaption."""
+    request.timeline.drafted(entered, now(), width_of(args, kwargs))
+
+
+around_prepare = around(PREPARE, prepared)
+around_update = around(UPDATE, updated, before=forward_ended)
+around_processors = around(LOGITS, processed)
+around_criteria = around(CRITERIA, judged)
+around_encoder = around(ENCODE, encoded)
+around_draft = around(DRAFT, drafted)
 
 
 def around_prefill(original: Function) -> Function:
@@ -182,51 +169,6 @@ def around_streamer(original: Function) -> Function:
                 STREAM.fail(error)
 
     return stream
-
-
-def around_encoder(original: Function) -> Function:
-    """The encoder; for a model without one this is called too, and is nothing."""
-
-    def encode(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not ENCODE.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        request.busy = True
-        try:
-            updated = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            if request.call.encoder_decoder or "mm_encoder_outputs" in updated:
-                request.timeline.encoded(entered, now())
-        except Exception as error:
-            ENCODE.fail(error)
-        return updated
-
-    return encode
-
-
-def around_draft(original: Function) -> Function:
-    """Speculation: the draft model, prompt lookup, and their adaption."""
-
-    def draft(self: Any, *args: Any, **kwargs: Any) -> Any:
-        request = thread.request
-        if request is None or request.busy or not DRAFT.on:
-            return original(self, *args, **kwargs)
-        entered = now()
-        request.busy = True
-        try:
-            candidates = original(self, *args, **kwargs)
-        finally:
-            request.busy = False
-        try:
-            request.timeline.drafted(entered, now(), width_of(args, kwargs))
-        except Exception as error:
-            DRAFT.fail(error)
-        return candidates
-
-    return draft
 
 
 def width_of(args: Any, kwargs: Any) -> int | None:
