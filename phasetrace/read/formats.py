@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from phasetrace.errors import TraceFormatError
 from phasetrace.mapping import ResourceSpans
-from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, zipkin
+from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, records, zipkin
 from phasetrace.read.notes import Notes
 from phasetrace.read.outline import outline
 from phasetrace.read.source import Source
@@ -51,6 +51,14 @@ def _wrapped(names: tuple[str, ...]) -> tuple[str, ...]:
     return (*names, *(f"{outer}.{name}" for outer in ("result", "trace") for name in names))
 
 
+_RECORDS = (
+    *(f"timings.{key}" for key in ("prompt_ms", "predicted_ms")),
+    *(f"{at}timing_metrics.arrival_time" for at in ("", "perf_metrics.")),
+    *(f"{at}meta_info.e2e_latency" for at in ("", "choices[].")),
+    *(f"{at}request.request_id" for at in ("", "event.")),
+    "metrics.first_token_time",
+)
+
 # Looked through in order, on the first 64 KiB after unpacking. Protobuf may begin like a newline, so it is
 # told by its structure and comes before the texts.
 FORMATS = (
@@ -61,11 +69,12 @@ FORMATS = (
     Format("Jaeger JSON", _has("data[].spans", "data[].traceID"), jaeger.jaeger),
     Format("Chrome trace JSON", _has("traceEvents", "ph")),
     Format("Zipkin JSON", _zipkin, zipkin.zipkin),
+    Format("records of requests", _has(*_RECORDS), records.records),
     Format("spans as JSON", _has("spans[].name", "spans[].context"), plain_spans.bare_spans),
     Format("an array of spans", _array_of_spans, plain_spans.bare_spans),
     Format("console exporter output", _among_lines, plain_spans.console),
 )
-READABLE = "OTLP (JSON or protobuf), Jaeger, Tempo or Zipkin JSON, or what the console exporter prints"
+READABLE = "OTLP (JSON or protobuf), Jaeger, Tempo or Zipkin JSON, console output, or records of requests"
 
 
 def sniff(source: Source) -> Reader:

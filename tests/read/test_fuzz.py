@@ -19,7 +19,8 @@ from phasetrace.analyze import breakdown
 from phasetrace.errors import PhasetraceError
 from phasetrace.read import read
 from tests.read.real_files import real_spans
-from tests.read.test_formats import FORMATS, zstd_frames
+from tests.read.test_formats import FORMATS, lines, zstd_frames
+from tests.read.test_records import DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT
 
 CAMPAIGN = os.environ.get("PHASETRACE_CAMPAIGN") == "fuzz"
 INPUTS = 100_000 if CAMPAIGN else 1_000
@@ -73,7 +74,8 @@ def seeds() -> list[bytes]:
         zstd_frames(plain[3]),
         zstd_frames(plain[7]),
     ]
-    return plain + packed + real_spans()
+    records = [lines(record, record) for record in (DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT)]
+    return plain + packed + records + real_spans()
 
 
 def mutated(chance: random.Random, files: list[bytes]) -> bytes:

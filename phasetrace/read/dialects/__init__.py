@@ -7,13 +7,26 @@ from phasetrace.read.dialects.dynamo import DYNAMO
 from phasetrace.read.dialects.genai import GENAI
 from phasetrace.read.dialects.libraries import OPENINFERENCE, OPENLIT, OPENLLMETRY
 from phasetrace.read.dialects.llm_d import LLM_D
+from phasetrace.read.dialects.records import RECORDS
 from phasetrace.read.dialects.sglang import SGLANG
 from phasetrace.read.dialects.tensorrt_llm import TENSORRT_LLM
 from phasetrace.read.dialects.tgi import TGI
 from phasetrace.read.dialects.vllm import VLLM
 
 # Asked in this order, the most particular first.
-DIALECTS = (SGLANG, TENSORRT_LLM, VLLM, TGI, LLM_D, DYNAMO, OPENLIT, OPENINFERENCE, OPENLLMETRY, GENAI)
+DIALECTS = (
+    *RECORDS,
+    SGLANG,
+    TENSORRT_LLM,
+    VLLM,
+    TGI,
+    LLM_D,
+    DYNAMO,
+    OPENLIT,
+    OPENINFERENCE,
+    OPENLLMETRY,
+    GENAI,
+)
 
 STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}
 _NAMES = frozenset(STAGES).union(
