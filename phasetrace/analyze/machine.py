@@ -20,7 +20,7 @@ BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What a machine reached when it was measured (`phasetrace bench`), or what is known of its kind."""
+    """What a machine reaches: measured, or stated with a trace."""
 
     bandwidth_bytes_s: float
     flops_s: float | None = None

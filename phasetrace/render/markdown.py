@@ -26,7 +26,7 @@ def diagnosis(d: Diagnosis) -> str:
         blocks += ["**Also**", _bullets([_one_line(f) for f in further])]
     caveats = [*seen(d, _INK), *(x.defect for x in d.breakdown.defects)]
     caveats += [f"not split: {what}" for what in d.breakdown.unsplit]
-    caveats += [f"cannot tell {rule.cause}: {rule.measure}" for rule in d.not_enough]
+    caveats += [f"cannot tell {rule.cause}; missing: {rule.measure}" for rule in d.not_enough]
     blocks += ["**The data**", _bullets(caveats)]
     return "\n\n".join(blocks) + "\n"
 

@@ -191,7 +191,7 @@ def _undecided(rules: tuple[NotEnoughData, ...], ink: Ink) -> list[str]:
     return [
         line
         for rule in rules[:MOST_ASIDES]
-        for line in ink.wrap(f"{rule.cause}: {rule.measure}", indent="  ", first="cannot tell ")
+        for line in ink.wrap(f"{rule.cause}; missing: {rule.measure}", indent="  ", first="cannot tell ")
     ]
 
 

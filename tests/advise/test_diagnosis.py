@@ -120,6 +120,6 @@ def test_a_stated_goal_asks_for_the_bound() -> None:
     assert of(scenes.chat()).cause == "healthy"
     found = of(scenes.chat(), goal=Goal.TPOT)
     assert found.cause == "unknown"
-    assert "phasetrace bench" in found.findings[0].recommendation
+    assert "--engine-config" in found.findings[0].recommendation
     large = scenes.chat(model={"weight_bytes": 14_000_000_000, "device": "cuda"})
     assert of(large, goal=Goal.TPOT, ceilings=Ceilings(2e12)).cause == "bandwidth-bound"

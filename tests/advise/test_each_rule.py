@@ -76,6 +76,10 @@ def test_small_batch() -> None:
     assert batching.small_batch(evidence(scenes.chat(), **throughput)) is None
     assert isinstance(batching.small_batch(evidence(scenes.small_batch(), **throughput)), Finding)
     assert isinstance(batching.small_batch(evidence(scenes.contending(), **throughput)), Finding)
+    # No more can share a step than call at a time, whatever the loop of a batch job could hold.
+    few = batching.small_batch(evidence(scenes.contending(8), **throughput))
+    assert isinstance(few, Finding)
+    assert "about 8 here" in few.recommendation
     blind = without_steps(scenes.small_batch())
     assert isinstance(batching.small_batch(evidence(blind, **throughput)), NotEnoughData)
 
@@ -143,8 +147,23 @@ def test_prefix_not_reused() -> None:
     assert prefill.prefix_not_reused(evidence(hashed(recording, 0))) is None
     assert isinstance(prefill.prefix_not_reused(evidence(hashed(recording, 18))), Finding)
     assert isinstance(prefill.prefix_not_reused(evidence(recording)), NotEnoughData)
+    shared = prefill.prefix_not_reused(evidence(hashed(recording, 18)))
+    assert isinstance(shared, Finding)
+    assert "no_grad" in shared.commands[0]  # without it the cache cannot be copied
     cached = scenes.shifted(hashed(recording, 18), cached_tokens=576)
     assert prefill.prefix_not_reused(evidence(cached)) is None
+
+
+def test_a_conversation_keeps_one_cache() -> None:
+    """Each turn repeats all before it: one shared prefix would reuse the first turn only."""
+    recording = scenes.chat(prompt=640, prefill_ms=900)
+    turns = tuple(
+        replace(r, prefixes=(tuple(PrefixChunk(k, 32) for k in range(10 + n)),))
+        for n, r in enumerate(recording.requests)
+    )
+    found = prefill.prefix_not_reused(evidence(replace(recording, requests=turns)))
+    assert isinstance(found, Finding)
+    assert "DynamicCache()" in found.commands[0]
 
 
 def test_padding() -> None:

@@ -15,6 +15,7 @@ from phasetrace.semconv import Cause
 SUGGESTED_BATCH = 16  # sequences: weights are read once for all; beyond, memory and waiting need thought
 UNEVEN = 0.8  # of the throughput: prompts and answers of a batch differ in length
 CHEAPER = 4  # times: by so much a decoding row may undercut a token of a short prompt, measured on CPU
+DEARER = 4  # times a token of a prompt, for a decoding row: measured on one CPU core with a small model
 WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
 
 
@@ -26,13 +27,13 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
     if any(recomputes(evidence, r) for r in evidence.requests):
         return None  # without a KV cache a step is bound by arithmetic: a batch would not share much
     decode = evidence.phase_ns(Phase.DECODE)
-    found = _batching(evidence, SUGGESTED_BATCH)
+    batch = min(SUGGESTED_BATCH, load.requests if load.loop else max(2, round(load.concurrency)))
+    found = _batching(evidence, batch)
     if found is None:
         return NotEnoughData(Cause.SMALL_BATCH, "decode steps and prompt lengths, to price a sequence more")
     if found.ratio < WORTH:
         return None
     steps = sum(decode_steps(r.request, evidence.table) or 0 for r in evidence.requests)
-    batch = min(SUGGESTED_BATCH, load.requests)
     return Finding(
         cause=Cause.SMALL_BATCH,
         phase=Phase.DECODE,
@@ -42,7 +43,7 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
         evidence=(
             (
                 f"{count(load.requests, 'prompt')} ran one after the other,"
-                f" {percent(load.idle_share)} of the time between them idle: they were all there"
+                f" idle between them for {percent(load.idle_share)} of the time: none had to be waited for"
                 if load.loop
                 else f"{load.concurrency:.1f} calls ran at a time on one model, each with its own steps"
             ),
@@ -50,11 +51,25 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" {count(steps, 'step')} in all",
             f"at the trace's own cost of a token, {batch} sequences a step give {times(found.ratio)} of it",
         ),
-        recommendation=f"Give the model about {batch} prompts at a time.",
+        recommendation=(
+            f"Give the model about {batch} prompts at a time."
+            if load.loop
+            else f"Serve the calls that wait, about {batch} here, as one batch, from one thread."
+        ),
         commands=(
-            'inputs = tokenizer(prompts[i:i + 16], padding=True, padding_side="left", return_tensors="pt")\n'
-            "model.generate(**inputs, max_new_tokens=n)",
-            "model.generate_batch(prompt_ids, generation_config)  # continuous batching, no padding",
+            (
+                f"inputs = tokenizer(prompts[i:i + {batch}], padding=True, padding_side="
+                '"left", return_tensors="pt")\n'
+                "model.generate(**inputs, max_new_tokens=n)",
+                "model.generate_batch(prompt_ids, generation_config)  # continuous batching, no padding",
+            )
+            if load.loop
+            else (
+                "# one thread owns the model; handlers put prompts into the queue and wait\n"
+                "prompts = [waiting.get(), *(waiting.get() for _ in range(waiting.qsize()))]\n"
+                'inputs = tokenizer(prompts, padding=True, padding_side="left", return_tensors="pt")\n'
+                "model.generate(**inputs, max_new_tokens=n)",
+            )
         ),
         tradeoff="Each prompt waits for its batch, whose KV cache takes memory; sort prompts by length.",
         prediction=found,
@@ -107,6 +122,6 @@ def _token_costs(evidence: Evidence, step_ns: float) -> tuple[float, float] | No
     if cost.fixed_ns is not None and cost.fixed_ns > 0:
         return cost.per_token_ns, cost.per_token_ns * 2
     # One length of prompt only: its prefill read the weights, too, which a decode step takes about as long
-    # for.
+    # for. Attention, and products of few rows, make a decoding row dearer on a small model.
     likely = max(0.0, cost.per_token_ns - step_ns / max(1, cost.longest))
-    return likely, cost.per_token_ns
+    return likely, cost.per_token_ns * DEARER

@@ -156,6 +156,9 @@ def many_sequences(evidence: Evidence) -> Finding | NotEnoughData | None:
             "by a usual cost: the trace holds one batch size only",
         )
     saved = decode * (1 - factor)
+    # generate() computes the prompt n times, too; servers share it.
+    copied = [r for r in affected if r.request.engine == "transformers"]
+    prefill = sum(r.phase_ns(Phase.PREFILL) for r in copied) * (1 - 1 / n)
     beams = any((r.request.settings.get("num_beams") or 1) != 1 for r in affected)
     return Finding(
         cause=Cause.MANY_SEQUENCES,
@@ -178,7 +181,12 @@ def many_sequences(evidence: Evidence) -> Finding | NotEnoughData | None:
         tradeoff="Fewer candidates: check the quality of answers with one.",
         prediction=predict(
             evidence,
-            Saving(decode_ns=saved, least=0.8 if confidence == "high" else 0.2, most=1.2),
+            Saving(
+                first_ns=prefill,
+                decode_ns=saved,
+                least=0.8 if confidence == "high" else 0.2,
+                most=1.2,
+            ),
         ),
     )
 

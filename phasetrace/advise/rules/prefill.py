@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import statistics
+from itertools import pairwise
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.tokens import padding_tokens
-from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, Request
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, Request, RequestBreakdown
 from phasetrace.semconv import Cause
 
 PREFILL_SHARE = 0.3  # of the goal's time: below, even a prefill halved wins less than the 15 % that matter
 LONG_PROMPT = 1_000  # tokens: a page and a half; below, prefill costs a few decode steps
 PADDING_SHARE = 0.2  # of computed prompt positions; batches of real texts sorted by length stay below
 REPEATED_SHARE = 0.3  # of new prompt tokens; chat templates alone repeat less
+TURNS = 3  # that repeat more and more: two prompts of a shared prefix do so by chance
 REPEATED_TOKENS = 64  # a request: two chunks; below, restoring a cache costs as much as computing it
 ONE_OFF_SHARE = 0.01  # of all time; less is not worth a line
 
@@ -83,13 +85,30 @@ def prefix_not_reused(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" {count(repeated, 'token')} in {count(len(again), 'request')}",
             f"they begin with the same {statistics.median(again):,.0f} tokens (median) as an earlier request",
         ),
-        recommendation="Compute the shared beginning once, and start every request from its KV cache.",
-        commands=(
-            "prefix = model(**prefix_inputs, use_cache=True).past_key_values  # once\n"
-            "# every request, with its whole prompt in inputs:\n"
-            "model.generate(**inputs, past_key_values=copy.deepcopy(prefix))",
+        recommendation=(
+            "Keep the KV cache of the conversation, and compute only what a turn adds."
+            if _grows(hashed)
+            else "Compute the shared beginning once, and start every request from its KV cache."
         ),
-        tradeoff="The cache of the prefix stays in memory, and is copied for each request.",
+        commands=(
+            (
+                "cache = DynamicCache()  # one a conversation\n"
+                "# every turn; inputs begin with the ids that the last turn returned, not with their text:\n"
+                "ids = model.generate(**inputs, past_key_values=cache)",
+            )
+            if _grows(hashed)
+            else (
+                "with torch.no_grad():  # once\n"
+                "    prefix = model(**prefix_inputs, use_cache=True).past_key_values\n"
+                "# every request, with its whole prompt in inputs:\n"
+                "model.generate(**inputs, past_key_values=copy.deepcopy(prefix))",
+            )
+        ),
+        tradeoff=(
+            "The cache stays in memory between turns; a history that is cut or edited needs a new one."
+            if _grows(hashed)
+            else "The cache of the prefix stays in memory, and is copied for each request."
+        ),
         prediction=predict(evidence, Saving(first_ns=saved, least=0.7, most=1.1)),
     )
 
@@ -197,6 +216,16 @@ def warm_up(evidence: Evidence) -> Finding | NotEnoughData | None:
             requests,
         ),
     )
+
+
+def _grows(requests: list[RequestBreakdown]) -> bool:
+    """Each request repeats more than the one before it: the turns of a conversation, each with all before."""
+    repeated = [
+        r.repeated_prompt_tokens
+        for r in sorted(requests, key=lambda r: (r.request.arrival_ns, r.request.id))
+        if r.repeated_prompt_tokens
+    ]
+    return len(repeated) >= TURNS and all(a < b for a, b in pairwise(repeated))
 
 
 def _longest_prompt(request: Request) -> int:

@@ -38,7 +38,7 @@ def bandwidth_bound(evidence: Evidence) -> Finding | NotEnoughData | None:
     if floor is None:
         return NotEnoughData(
             Cause.BANDWIDTH_BOUND,
-            "the memory bandwidth of this machine (`phasetrace bench`) and the model's size",
+            "the machine's memory bandwidth (state it with --engine-config) and the model's size",
         )
     reached = floor / evidence.step.typical_ns
     if reached < NEAR_FLOOR:
