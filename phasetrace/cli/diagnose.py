@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Attribute the time of recorded requests, recommend the fix, predict the gain.
 
-    INPUT is a trace file, of phasetrace or of others, or - for stdin. Several are read as one recording.
+    INPUT is a trace of phasetrace or of others, a folder of them, or - for stdin. Several are read as one.
     Where there is no trace, a table of numbers (summary/1) is diagnosed as far as it reaches.
     """
     from phasetrace import advise, analyze, read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from phasetrace.errors import NothingRecordedError, UsageError
 from phasetrace.model import Recording, Table
 
 PATIENCE_S = 1.0  # nobody wonders before
+TRACES = (".json", ".jsonl", ".ndjson", ".pb", ".binpb", ".otlp")  # of the files of a folder
 
 
 def read(sources: Sequence[str]) -> Recording:
@@ -30,6 +32,7 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
     from phasetrace import read as reader
 
     recording: Recording | None = None
+    sources = list(_files(sources))
     with _no_collections():
         for source in sources:
             with Progress(source) as progress:
@@ -45,6 +48,23 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
         hint = damage or "record the application with `phasetrace run -- COMMAND`"
         raise NothingRecordedError(f"{named}: no LLM request in it; {hint}")
     return recording
+
+
+def _files(sources: Sequence[str]) -> Iterator[str]:
+    """Each source, and instead of a folder the traces in it, by their names."""
+    for source in sources:
+        if source == "-" or not os.path.isdir(source):
+            yield source
+            continue
+        inside = sorted(entry.path for entry in os.scandir(source) if _may_be_trace(entry))
+        if not inside:
+            raise UsageError(f"{source} is a folder without a trace ({', '.join(TRACES)})")
+        yield from inside
+
+
+def _may_be_trace(entry: os.DirEntry[str]) -> bool:
+    name = entry.name.removesuffix(".gz").removesuffix(".zst")
+    return entry.is_file() and name.endswith(TRACES) and not name.endswith(".config.json")
 
 
 @contextmanager

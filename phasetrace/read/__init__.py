@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike, fspath
 
 from phasetrace.errors import UsageError
@@ -47,19 +44,6 @@ def read_any(source: str | PathLike[str], progress: Progress | None = None) -> R
         if is_summary(opened.head()):
             return read_summary(opened)
         notes = Notes(opened.name)
-        with _without_gc():
-            return recording(sniff(opened)(opened, notes), notes)
+        return recording(sniff(opened)(opened, notes), notes)
     finally:
         opened.close()
-
-
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Nothing made here is part of a cycle, and looking for cycles among a million spans doubles the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

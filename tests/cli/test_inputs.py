@@ -87,3 +87,21 @@ def hostile_trace(recorded: Recording, tmp_path: Path) -> Path:
     )
     file.close()
     return tmp_path / "hostile.json"
+
+
+def test_a_folder_is_read_as_one(recorded: Recording, tmp_path: Path) -> None:
+    halves = recorded.requests[:1], recorded.requests[1:]
+    for name, requests in zip(("b.json", "a.jsonl"), halves, strict=True):
+        file = TraceFile(tmp_path / name)
+        file.write(replace(recorded, requests=requests))
+        file.close()
+    (tmp_path / "notes.txt").write_text("not a trace")
+    (tmp_path / "engine.config.json").write_text("{}")
+    found = inputs.read([str(tmp_path)])
+    assert {r.id for r in found.requests} == {r.id for r in recorded.requests}
+
+
+def test_a_folder_without_traces_is_one_line(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["diagnose", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "folder without a trace" in err and err.count("\n") == 1
