@@ -31,7 +31,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     "--engine-config",
     "config",
     metavar="FILE",
-    help="Knobs, model and hardware as JSON, for a trace that does not carry them.",
+    help="Knobs, model and hardware for a trace without them: JSON, or the log of a vLLM server.",
 )
 @click.option(
     "--format",

@@ -1,7 +1,8 @@
 """What stands beside a trace that carries no configuration: the engine's knobs, the model, the hardware.
 
-A JSON file: `{"engine": {"name", "version", "knobs": {}}, "model": {}, "hardware": {}}`, with the keys that
-`summary/1` has for the last two; numbers, switches and words beside them are facts of the process.
+The log of a vLLM server, or JSON:
+`{"engine": {"name": "", "version": "", "knobs": {}}, "model": {}, "hardware": {}}` with the keys that `summary/1` has for the last two; numbers, switches and words beside them are facts of the
+process. What is not said of a known model or device comes from the tables of `analyze`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from dataclasses import dataclass, field, fields, replace
 from os import PathLike, fspath
 from typing import Any
 
+from phasetrace.analyze.devices import device
 from phasetrace.analyze.machine import Ceilings
+from phasetrace.analyze.shapes import known_shape
 from phasetrace.errors import UsageError
 from phasetrace.mapping import derived_id
 from phasetrace.model import ModelFacts, Process, Recording, Request
 from phasetrace.read.json_text import parse
 from phasetrace.read.source import Source
+from phasetrace.read.vllm_log import from_vllm_log, is_vllm_log
 
 Scalar = bool | int | float | str
 _PARTS = ("engine", "model", "hardware")
@@ -85,9 +89,7 @@ def engine_config(path: str | PathLike[str]) -> EngineConfig:
     """
     source = Source(fspath(path))
     try:
-        document = parse(source.whole())
-    except ValueError:
-        raise UsageError(f"{source.name} is no JSON; an engine config is a JSON object") from None
+        document = _document(source)
     finally:
         source.close()
     if not isinstance(document, dict) or not any(part in document for part in _PARTS):
@@ -103,6 +105,17 @@ def engine_config(path: str | PathLike[str]) -> EngineConfig:
         model=_model(model, hardware, source.name),
         ceilings=_ceilings(hardware, source.name),
     )
+
+
+def _document(source: Source) -> Any:
+    data = source.whole()
+    try:
+        return parse(data)
+    except ValueError:
+        text = data.decode("utf-8", "replace")
+        if is_vllm_log(text):
+            return from_vllm_log(text)
+    raise UsageError(f"{source.name} is neither a JSON object nor the log of a vLLM server") from None
 
 
 def _part(document: dict[str, Any], name: str, source: str) -> dict[str, Any]:
@@ -127,6 +140,10 @@ def _model(stated: dict[str, Any], hardware: dict[str, Any], source: str) -> Mod
     if bytes_each is not None and "parameters" in known and "weight_bytes" not in known:
         known["weight_bytes"] = round(known["parameters"] * bytes_each)
     known["device"] = _word(stated.get("device")) or _KINDS.get(str(hardware.get("kind")))
+    if (shape := known_shape(known.get("name"))) is not None:
+        for key in ("parameters", "active_parameters", "layers", "kv_heads", "head_dim", "hidden_size"):
+            if key not in known and (value := getattr(shape, key)) is not None:
+                known[key] = round(value)
     return ModelFacts(key=derived_id(8, "stated model", sorted(map(str, known.items()))), **known)
 
 
@@ -135,13 +152,16 @@ def _ceilings(hardware: dict[str, Any], source: str) -> Ceilings | None:
         _number(hardware, key, f"{source}: hardware.{key}")
         for key in ("memory_bandwidth_gb_s", "tflops", "count")
     )
+    listed = device(_word(hardware.get("name")))
+    if listed is not None:
+        bandwidth, tflops = bandwidth or listed.bandwidth_gb_s, tflops or listed.tflops
     if bandwidth is None:
         return None
     devices = count or 1
     return Ceilings(
         bandwidth_bytes_s=bandwidth * 1e9 * devices,
         flops_s=tflops * 1e12 * devices if tflops is not None else None,
-        source="stated",
+        source="stated" if listed is None else listed.source,
     )
 
 

@@ -71,7 +71,7 @@ def test_a_shared_prefix_is_cached_after_the_first_request(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ("nonsense", "no JSON"),
+        ("nonsense", "neither a JSON object nor the log"),
         ("[1]", "says nothing"),
         ("{}", "says nothing"),
         ({"engine": 5}, "engine is no object"),
@@ -95,3 +95,46 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert report["engine"] == {"name": "vllm", "version": "0.11.0"}
     assert main(["diagnose", str(trace), "--engine-config", str(tmp_path / "none")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+LOG = """\
+INFO 01-20 10:00:00 [__init__.py:216] Automatically detected platform cuda.
+(APIServer pid=1) INFO 01-20 10:00:01 [utils.py:233] non-default args: {'model_tag': '/home/me/secret/m', \
+'model': '/home/me/secret/CodeLlama-34b-Instruct-hf', 'api_key': ['sk1'], 'max_num_seqs': 32}
+(APIServer pid=1) INFO 01-20 10:00:02 [scheduler.py:205] Chunked prefill is enabled with \
+max_num_batched_tokens=64.
+(EngineCore_DP0 pid=2) INFO 01-20 10:00:03 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: \
+model='/home/me/secret/CodeLlama-34b-Instruct-hf', speculative_config=None, dtype=torch.bfloat16, \
+max_seq_len=4096, tensor_parallel_size=2, quantization=None, enforce_eager=False, kv_cache_dtype=auto, \
+device_config=cuda, structured_outputs_config=StructuredOutputsConfig(backend='auto'), seed=0, \
+enable_prefix_caching=True, chunked_prefill_enabled=True, compilation_config={"level":3}
+(EngineCore_DP0 pid=2) INFO 01-20 10:00:30 [gpu_model_runner.py:2653] Model loading took 31.4286 GiB and 9 s
+(EngineCore_DP0 pid=2) INFO 01-20 10:00:40 [kv_cache_utils.py:1087] GPU KV cache size: 40,592 tokens
+"""
+
+
+def test_the_log_of_a_server_is_a_config_too(tmp_path: Path) -> None:
+    config = stated(tmp_path / "server.log", LOG)
+    assert (config.engine, config.version) == ("vllm", "0.11.0")
+    assert config.facts == {
+        "max_num_seqs": 32,
+        "max_num_batched_tokens": 64,
+        "max_model_len": 4096,
+        "tensor_parallel_size": 2,
+        "enforce_eager": False,
+        "kv_cache_dtype": "auto",
+        "enable_prefix_caching": True,
+        "enable_chunked_prefill": True,
+        "weights_gib": 31.4286,
+        "kv_cache_size_tokens": 40592,
+    }
+    model = config.model
+    assert model is not None and model.name == "CodeLlama-34b-Instruct-hf" and model.device == "cuda"
+    assert model.parameters == pytest.approx(33.7e9, rel=0.01) and model.dtype == "bfloat16"
+    assert model.layers == 48  # by its name, from the table of known models
+    assert "secret" not in repr(config) and "sk1" not in repr(config)
+
+
+def test_a_known_device_needs_no_numbers(tmp_path: Path) -> None:
+    ceilings = stated(tmp_path / "c.json", {"hardware": {"name": "H100-SXM", "count": 2}}).ceilings
+    assert ceilings is not None and ceilings.bandwidth_bytes_s == 6700e9 and "data sheet" in ceilings.source
