@@ -1,8 +1,8 @@
 """What stands beside a trace that carries no configuration: the engine's knobs, the model, the hardware.
 
-The log of a vLLM server, or JSON:
-`{"engine": {"name": "", "version": "", "knobs": {}}, "model": {}, "hardware": {}}` with the keys that `summary/1` has for the last two; numbers, switches and words beside them are facts of the
-process. What is not said of a known model or device comes from the tables of `analyze`.
+The log of a vLLM server, or JSON: `{"engine": {"name": "", "version": "", "knobs": {}}, "model": {},
+"hardware": {}}` with the keys that `summary/1` has for the last two; numbers, switches and words beside them
+are facts of the process. What is not said of a known model or device comes from the tables of `analyze`.
 """
 
 from __future__ import annotations
