@@ -69,7 +69,8 @@ KNOBS: dict[Cause, Knobs] = {
         "tensorrt-llm": ("kv_cache_config: {enable_block_reuse: true}",),
         "llama.cpp": ('"cache_prompt": true  # in the request', "llama-server --cache-reuse 256"),
         "transformers": (
-            "past = model(prefix_ids, use_cache=True).past_key_values  # copy it for each prompt",
+            "with torch.no_grad():  # copy it for each prompt\n"
+            "    past = model(prefix_ids, use_cache=True).past_key_values",
         ),
     },
     Cause.LONG_OUTPUT: {

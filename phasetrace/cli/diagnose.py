@@ -17,7 +17,7 @@ FOUND = 1  # the exit code of a finding beyond --fail-on
 Render = Callable[[Diagnosis, terminal.Shown], str]
 
 
-@click.command()
+@click.command(short_help="Say where the time went, what to change, and the gain.")
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
 @click.option(
     "--goal",

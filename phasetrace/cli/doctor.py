@@ -7,7 +7,10 @@ import click
 from phasetrace import supervise
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    short_help="Say what a recording of a command would hook.",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.argument("argv", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 def command(argv: tuple[str, ...]) -> int:
     """Say what `phasetrace run -- COMMAND` would hook, and what not, and why.

@@ -12,7 +12,7 @@ from phasetrace.errors import UsageError
 from phasetrace.semconv import Cause
 
 
-@click.command()
+@click.command(short_help="Print the page on a cause, or list all causes.")
 @click.argument("cause", required=False)
 def command(cause: str | None) -> int:
     """Print the page on CAUSE: how it is told, what it costs, what to change. Without CAUSE, list them."""

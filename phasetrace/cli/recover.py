@@ -9,7 +9,7 @@ import click
 from phasetrace import supervise
 
 
-@click.command()
+@click.command(short_help="Write the trace of a run that was cut short.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "-o",

@@ -9,7 +9,10 @@ import click
 from phasetrace import supervise
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    short_help="Record a command and all Python processes that it starts.",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.option(
     "-o",
     "--output",

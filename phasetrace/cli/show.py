@@ -13,7 +13,7 @@ from phasetrace.model import Breakdown, Request, RequestBreakdown
 MOST_NAMED = 3
 
 
-@click.command()
+@click.command(short_help="Show one request on a time axis.")
 @click.argument("source", metavar="INPUT")
 @click.option(
     "--request", "ident", metavar="ID", help="The request, or how its id begins. [default: the slowest]"

@@ -76,8 +76,8 @@ def _wait_for_follower(folder: Folder) -> None:
             break
         time.sleep(LOOK_S)
     log = folder.base / follow.LOG
-    if log.exists() and log.stat().st_size:
-        print(f"phasetrace: the recording failed, see {log}", file=sys.stderr)
+    if log.exists() and (said := log.read_text(errors="replace").split("\n")[-2:]) and any(said):
+        print(f"phasetrace: the recording failed: {' '.join(said).strip()}; see {log}", file=sys.stderr)
 
 
 def _start_follower(folder: Folder, options: RunOptions) -> None:

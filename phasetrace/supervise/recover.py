@@ -50,7 +50,7 @@ def recover(path: Path, output: Path | None = None, quiet: bool = False) -> Path
             folder.leave_note(target, NOBODY, begun=True)
     advice = f"{folder.base} can be deleted now"
     if running:
-        advice = f"{running} recorded processes still run: recover again when they have ended"
+        advice = f"recorded processes that still run: {running}; recover again when they have ended"
     print(f"phasetrace: wrote {target}; {advice}", file=sys.stderr)
     if not quiet:
         sys.stderr.write(summary.of_trace(target))
