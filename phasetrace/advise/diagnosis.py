@@ -10,6 +10,7 @@ from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.gain import won
 from phasetrace.advise.rules import RULES
 from phasetrace.advise.verdict import healthy, unknown, verdict
+from phasetrace.advise.words import percent
 from phasetrace.analyze.machine import Ceilings
 from phasetrace.model import Breakdown, Diagnosis, Finding, Goal, NotEnoughData, Phase
 from phasetrace.semconv import Cause
@@ -86,8 +87,16 @@ def lead(
     if over or unexplained > UNEXPLAINED:
         why = "no rule explains what misses the SLO" if over else "too much of the time is unattributed"
         return (unknown(evidence, not_enough, why), *findings)
+    waiting = evidence.share(evidence.phase_ns(Phase.QUEUE))
+    if waiting >= WORTH and any(_about_queue(question) for question in not_enough):
+        why = f"{percent(waiting)} of the time is spent in the queue, and for what was not measured"
+        return (unknown(evidence, not_enough, why), *findings)
     if evidence.goal_stated and not_enough:
         # Whoever states a goal asks for the bound, and a rule that could name it lacks a measurement.
         why = f"nothing is wrong that it shows, but what bounds {evidence.goal} was not measured"
         return (unknown(evidence, not_enough, why), *findings)
     return (healthy(evidence, not_enough), *findings)
+
+
+def _about_queue(question: NotEnoughData) -> bool:
+    return any(cause == question.cause and cause.phase == Phase.QUEUE for cause in Cause)
