@@ -58,14 +58,14 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
         ),
         commands=(
             (
-                f"inputs = tokenizer(prompts[i:i + {batch}], padding=True, padding_side="
-                '"left", return_tensors="pt")\n'
+                f"batch = prompts[i:i + {batch}]\n"
+                'inputs = tokenizer(batch, padding=True, padding_side="left", return_tensors="pt")\n'
                 "model.generate(**inputs, max_new_tokens=n)",
-                "model.generate_batch(prompt_ids, generation_config)  # continuous batching, no padding",
+                "model.generate_batch(prompt_ids, generation_config)  # continuous batching",
             )
             if load.loop
             else (
-                "# one thread owns the model; handlers put prompts into the queue and wait\n"
+                "# one thread owns the model; handlers put prompts into a queue and wait\n"
                 "prompts = [waiting.get(), *(waiting.get() for _ in range(waiting.qsize()))]\n"
                 'inputs = tokenizer(prompts, padding=True, padding_side="left", return_tensors="pt")\n'
                 "model.generate(**inputs, max_new_tokens=n)",

@@ -93,7 +93,7 @@ def prefix_not_reused(evidence: Evidence) -> Finding | NotEnoughData | None:
         commands=(
             (
                 "cache = DynamicCache()  # one a conversation\n"
-                "# every turn; inputs begin with the ids that the last turn returned, not with their text:\n"
+                "# every turn; inputs begin with the very ids that the last one returned:\n"
                 "ids = model.generate(**inputs, past_key_values=cache)",
             )
             if _grows(hashed)
