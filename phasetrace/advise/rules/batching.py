@@ -59,7 +59,8 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
         commands=(
             (
                 f"batch = prompts[i:i + {batch}]\n"
-                'inputs = tokenizer(batch, padding=True, padding_side="left", return_tensors="pt")\n'
+                'tokenizer.padding_side = "left"\n'
+                'inputs = tokenizer(batch, padding=True, return_tensors="pt")\n'
                 "model.generate(**inputs, max_new_tokens=n)",
                 "model.generate_batch(prompt_ids, generation_config)  # continuous batching",
             )
@@ -67,7 +68,8 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
             else (
                 "# one thread owns the model; handlers put prompts into a queue and wait\n"
                 "prompts = [waiting.get(), *(waiting.get() for _ in range(waiting.qsize()))]\n"
-                'inputs = tokenizer(prompts, padding=True, padding_side="left", return_tensors="pt")\n'
+                'tokenizer.padding_side = "left"\n'
+                'inputs = tokenizer(prompts, padding=True, return_tensors="pt")\n'
                 "model.generate(**inputs, max_new_tokens=n)",
             )
         ),
