@@ -11,10 +11,11 @@ from phasetrace_agent import clock
 class Known:
     """A request the engine has."""
 
-    __slots__ = ("id", "scheduled")
+    __slots__ = ("id", "arrival", "scheduled")
 
-    def __init__(self, ident: int) -> None:
+    def __init__(self, ident: int, arrival: int) -> None:
         self.id = ident
+        self.arrival = arrival  # read once: the engine's stamp is of another clock
         self.scheduled = False
 
 

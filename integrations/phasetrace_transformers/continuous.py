@@ -122,8 +122,8 @@ class Engine:
 
     def _arrived(self, state: Any) -> Known:
         recorder = self.recorder
-        known = Known(recorder.next_id())
-        time = created(state.created_time)
+        known = Known(recorder.next_id(), created(state.created_time))
+        time = known.arrival
         limit = getattr(state, "max_new_tokens", None)
         data: dict[str, Any] = {
             "engine": "transformers",
@@ -181,9 +181,8 @@ class Engine:
             known = scheduled.known
             if not known.scheduled:
                 known.scheduled = True
-                arrival = created(scheduled.state.created_time)
                 if known.id not in loop.members:
-                    self.recorder.mark(known.id, layout.SCHEDULED, max(loop.begin, arrival))
+                    self.recorder.mark(known.id, layout.SCHEDULED, max(loop.begin, known.arrival))
                     self.recorder.detail(known.id, {"stream": loop.stream})
 
     def _known(self, member: Any) -> Known:

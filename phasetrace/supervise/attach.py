@@ -92,7 +92,7 @@ def _start_follower(folder: Folder, options: RunOptions) -> None:
     path = [*PACKAGES, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     with open(folder.base / follow.LOG, "wb") as log:  # its own: an application's pipe would stay open
         subprocess.run(
-            [sys.executable, "-m", "phasetrace.supervise.follow", *arguments, *filter(None, [options.otlp])],
+            [sys.executable, "-m", "phasetrace.supervise", *arguments, *filter(None, [options.otlp])],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             stdin=subprocess.DEVNULL,
             stdout=log,

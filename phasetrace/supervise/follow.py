@@ -61,7 +61,3 @@ def main(base: str, output: str, detail: str, pid: str, start: str, otlp: str | 
     detach()
     options = RunOptions(output=Path(output), otlp=otlp, detail=detail)
     follow(Folder(Path(base)), options, int(pid), int(start))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
