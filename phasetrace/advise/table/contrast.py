@@ -43,6 +43,7 @@ SETTINGS = (
     "cpu_cores",
     "threads",
 )
+OVERRIDING = ("devices", "dtype", "quantization")  # what a group lacks of these, the table states
 HITS_APART = 0.2  # of the tokens: a rate that the load itself moves by less
 COUNTED_APART = ("requests",)  # how many were measured says how sure a number is, not what made it
 
@@ -114,7 +115,7 @@ def differences(a: Setting, b: Setting) -> dict[str, tuple[object, object]]:
         if not _same_load(one, other):
             found[name] = (one, other)
     for name in SETTINGS:
-        one, other = getattr(a.group, name), getattr(b.group, name)
+        one, other = (getattr(s if name in OVERRIDING else s.group, name) for s in (a, b))
         if one != other and not (_off(one) and _off(other)):
             found[name] = (one, other)
     hits = (a.group.prefix_cache_hit_rate, b.group.prefix_cache_hit_rate)

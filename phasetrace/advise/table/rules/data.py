@@ -25,6 +25,7 @@ FRACTIONS = (
     "cpu_utilization",
     "recomputed_token_share",
 )
+SERVERS = ("vllm", "sglang", "tgi", "tensorrt-llm")  # they refuse to start where weights do not fit
 ORDERED = (
     ("ttft_p95_s", "ttft_p99_s"),
     ("e2e_p95_s", "e2e_p99_s"),
@@ -32,6 +33,13 @@ ORDERED = (
     ("itl_p95_s", "itl_p99_s"),
     ("itl_p99_s", "itl_max_s"),
     ("itl_p50_s", "itl_max_s"),
+)
+MIDDLES = (
+    ("ttft_s", "ttft_p95_s"),
+    ("ttft_s", "ttft_p99_s"),
+    ("e2e_s", "e2e_p95_s"),
+    ("e2e_s", "e2e_p99_s"),
+    ("queue_s", "queue_p95_s"),
 )
 INSIDE = (
     ("queue_s", "ttft_s"),
@@ -90,7 +98,7 @@ def order(s: Setting) -> Iterator[str]:
         a, b = getattr(s.group, low), getattr(s.group, high)
         if a is not None and b is not None and a > 0 and b > 0 and a > BEYOND * b:
             yield (f"{low} ({a:g}) is inconsistent with {high} ({b:g}): it cannot be larger")
-    for middle, tail in (("ttft_s", "ttft_p99_s"), ("e2e_s", "e2e_p99_s")):
+    for middle, tail in MIDDLES:
         a, b = getattr(s.group, middle), getattr(s.group, tail)
         if a and b and a > 2 * b:
             yield (f"{middle} ({a:g}) lies above {tail} ({b:g})")
@@ -117,6 +125,17 @@ def sums(s: Setting) -> Iterator[str]:
         and g.queue_s is None
     ):
         yield (f"the phases add up to {seconds(sum(parts) * 1e9)} of {seconds(whole * 1e9)}: inconsistent")
+    if (
+        whole
+        and g.ttft_s
+        and g.decode_s
+        and not 1 / UNEXPLAINED <= (g.ttft_s + g.decode_s) / whole <= UNEXPLAINED
+    ):
+        yield (
+            f"the first token after {seconds(g.ttft_s * 1e9)} and decode of"
+            f" {seconds(g.decode_s * 1e9)} make no e2e of"
+            f" {seconds(whole * 1e9)}: they contradict each other"
+        )
     if g.tpot_s and g.output_tokens and g.output_tokens > 4:
         first = g.ttft_s if g.ttft_s is not None else (g.queue_s or 0) + (g.prefill_s or 0)
         made = first + g.tpot_s * (g.output_tokens - 1)
@@ -134,6 +153,21 @@ def sums(s: Setting) -> Iterator[str]:
                 f" {seconds(g.tpot_s * (g.output_tokens - 1) * 1e9)}, decode_s"
                 f" {seconds(g.decode_s * 1e9)}: they contradict each other"
             )
+
+
+def limits(s: Setting) -> Iterator[str]:
+    """More than the engine's own settings allow."""
+    g = s.group
+    length, most = s.knob("max_model_len", "max_seq_len", "n_ctx", "ctx_size"), s.cap
+    if length and g.prompt_tokens and g.prompt_tokens > BEYOND * length:
+        yield f"prompts of {g.prompt_tokens:,.0f} tokens contradict a maximum length of {length:,.0f}"
+    if most and g.running and g.running > BEYOND * most * max(1.0, g.sequences_per_request or 1.0):
+        yield f"{g.running:,.0f} sequences run where {most:,.0f} may: they contradict each other"
+    if g.accepted_length and g.speculative_tokens and g.accepted_length > BEYOND * (g.speculative_tokens + 1):
+        yield (
+            f"{g.accepted_length:g} tokens a step cannot come of {g.speculative_tokens:g} drafted"
+            " ones: impossible"
+        )
 
 
 def rates(s: Setting) -> Iterator[str]:
@@ -202,6 +236,19 @@ def against_physics(s: Setting) -> Iterator[str]:
     away = s.table.hardware.offloaded_gb or any(
         "offload" in n or "layers" in n or n == "device_map" for n in s.knobs
     )
+    counted = s.table.hardware.count or g.devices
+    if (
+        memory
+        and counted
+        and not away
+        and s.table.engine in SERVERS
+        and s.shape.weight_bytes > BEYOND * memory
+    ):
+        yield (
+            f"{s.shape.weight_bytes / 1e9:,.0f} GB of weights do not fit {memory / 1e9:,.0f} GB of"
+            " memory, and nothing is"
+            " said of offload: impossible"
+        )
     if memory and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
         per_token = physics.kv_bytes_per_token(s.shape) or 0
         needed = s.shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
@@ -225,4 +272,4 @@ def against_physics(s: Setting) -> Iterator[str]:
             )
 
 
-CHECKS = (impossible_values, zeros, failures, order, sums, rates, against_physics)
+CHECKS = (impossible_values, zeros, failures, order, sums, limits, rates, against_physics)

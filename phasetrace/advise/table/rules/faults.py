@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried, without
+from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.contrast import Pair
 from phasetrace.advise.table.rules.step import FAR, _flat
 from phasetrace.advise.table.setting import Setting
@@ -25,6 +25,9 @@ PROPORTION = (
     0.5  # of the growth of the output is seen in the time of a token: recomputing grows with the square
 )
 SLOWER_BY = 1.15  # times: a path that should be faster, or as fast
+EAGER_LAYER_S = (
+    0.9e-3  # of a step of transformers without graphs, for each layer, whatever the GPU (Llama, Qwen)
+)
 PLAIN_BYTES = 2.0  # of a plain 16-bit weight
 SCALED = 0.75  # of the step with fewer devices is what twice as many should not exceed
 
@@ -244,9 +247,18 @@ def slow_kernel(view: View) -> Answer:
         tuple(said),
         fix,
         weight=0.5,
-        gain=modelled(s.slower, 0.6) if s.slower and s.slower > 1.5 else None,
+        gain=_as_it_should(s),
         confidence="medium",
     )
+
+
+def _as_it_should(s: Setting) -> Gain | None:
+    """What the plain path would take here; an engine without graphs stays at its own time of a layer."""
+    if s.step is None or s.step_expected is None or s.shape is None:
+        return None
+    eager = (s.shape.layers or 0) * EAGER_LAYER_S if s.table.engine == "transformers" else 0.0
+    ratio = s.step / max(s.step_expected, eager)
+    return modelled(ratio, 0.5) if ratio > 1.2 else None
 
 
 def _about_numbers(knob: str) -> bool:

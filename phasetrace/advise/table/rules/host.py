@@ -14,6 +14,7 @@ from phasetrace.semconv import Cause
 OWNS = 0.15  # of a step: DESIGN.md section 8, what is worth a change
 BUSY = 0.85  # of the cores: the host has nothing left
 IDLE = 0.6  # of the device's time is used: it waits for somebody
+MANY = 8  # sequences: with so many, there is always work for the device
 STALLS = 3.0  # times a step: a stall is seen beside ordinary steps
 OVERLAPS = (
     "async_scheduling",
@@ -81,6 +82,20 @@ def host_gap(view: View) -> Answer:
             fix,
             gain=without(g.post_engine_s, unit),
             weight=min(0.9, g.post_engine_s / unit),
+        )
+    many = (g.running or g.batch or 0) >= MANY and s.slower is None
+    if g.gpu_utilization is not None and g.gpu_utilization <= IDLE and many and view.goal is not Goal.E2E:
+        return candidate(
+            view,
+            Cause.HOST_GAP,
+            Tier.SUSPICION,
+            (
+                f"the device is used for {percent(g.gpu_utilization)} of the time, with"
+                f" {g.running or g.batch:,.0f} sequences to work on",
+            ),
+            fix,
+            weight=0.5,
+            confidence="low",
         )
     if (
         g.gpu_utilization is not None
@@ -245,7 +260,7 @@ def stream_consumer(view: View) -> Answer:
         if (
             "streaming" in pair.differs
             and pair.worse.group.streaming
-            and not pair.better.group.streaming
+            and pair.better.group.streaming is False
             and pair.goal is not Goal.TTFT
         ):
             return tried(view, Cause.STREAM_CONSUMER, pair, "streaming", fix, "Text appears a little later.")
