@@ -37,6 +37,9 @@ ALL_REDUCE_BYTES_S = 80e9
 # Scheduling, sampling and launching captured graphs: what a step takes beside reading, on 1 device
 # (inference-sim).
 HOST_STEP_S = 2e-3
+# What each further sequence of a step adds beside its KV: scheduling it, its sampling, its share of attention
+# kernels (0.09 to 0.5 ms in those measurements; engines of today are at the low end).
+SEQUENCE_S = 0.1e-3
 
 
 def efficiency(device: str | None) -> Efficiency:
@@ -61,7 +64,8 @@ def decode_step_s(
 ) -> float:
     """Seconds of a decode step of a well set-up engine."""
     floor = physics.decode_floor_s(shape, ceiling, batch, context)
-    return floor / efficiency(device).decode + communication_s(shape, ceiling.devices, batch) + HOST_STEP_S
+    waits = communication_s(shape, ceiling.devices, batch) + HOST_STEP_S + (batch - 1) * SEQUENCE_S
+    return floor / efficiency(device).decode + waits
 
 
 def prefill_s(

@@ -69,7 +69,7 @@ def _refused(seen: View, defects: tuple[str, ...]) -> Finding:
         Cause.DATA_DEFECT,
         Tier.DEFECT,
         defects,
-        "Refused: the numbers contradict each other or physics (impossible or inconsistent), so"
+        "Refused: the numbers contradict each other or physics (impossible, negative or inconsistent), so"
         " nothing is diagnosed from"
         " them. Recompute or measure again what is named here; failed requests and errors are not"
         " measurements.",

@@ -1103,4 +1103,341 @@ SITUATIONS: list[tuple[str, set[str], dict[str, Any]]] = [
             hardware=A100,
         ),
     ),
+    # --- further ---
+    (
+        "fp32 T4",
+        {"slow-kernel"},
+        table(
+            "throughput",
+            {"dtype": "float32", "throughput_tok_s": 8},
+            {"dtype": "float16", "throughput_tok_s": 15},
+            engine="transformers",
+            hardware={"name": "T4", "kind": "gpu"},
+        ),
+    ),
+    (
+        "chunked off tpot",
+        {"prefill-interference"},
+        table(
+            "tpot",
+            {"concurrency": 16, "knobs": {"enable_chunked_prefill": False}, "tpot_s": 0.09},
+            {"concurrency": 16, "knobs": {"enable_chunked_prefill": True}, "tpot_s": 0.04},
+            engine="vllm",
+        ),
+    ),
+    (
+        "big budget tpot",
+        {"prefill-interference"},
+        table(
+            "tpot",
+            {
+                "concurrency": 16,
+                "knobs": {"max_num_batched_tokens": 16384},
+                "itl_p99_s": 0.9,
+                "itl_p50_s": 0.02,
+            },
+            {
+                "concurrency": 16,
+                "knobs": {"max_num_batched_tokens": 512},
+                "itl_p99_s": 0.09,
+                "itl_p50_s": 0.03,
+            },
+            engine="vllm",
+        ),
+    ),
+    (
+        "overload+slots",
+        {"overload", "slots-full"},
+        table(
+            "ttft",
+            {
+                "queue_s": 4.8,
+                "ttft_s": 5.2,
+                "running": 256,
+                "kv_cache_usage": 0.55,
+                "request_rate": 30,
+                "request_throughput": 22,
+            },
+            engine=vllm(max_num_seqs=256),
+        ),
+    ),
+    (
+        "tail no load",
+        {"unknown", "gc-pause"},
+        table("tpot", {"itl_p50_s": 0.03, "itl_p99_s": 1.2}, engine="vllm"),
+    ),
+    (
+        "tp4 4 cores",
+        {"cpu-starved"},
+        table(
+            "tpot",
+            {"batch": 16, "tpot_s": 0.08, "cpu_cores": 4, "cpu_utilization": 0.98, "gpu_utilization": 0.4},
+            engine="vllm",
+            model=L70B,
+            hardware={**A100, "count": 4},
+        ),
+    ),
+    (
+        "few threads",
+        {"cpu-starved"},
+        table(
+            "tpot",
+            {"threads": 4, "cpu_cores": 32, "tpot_s": 0.6},
+            engine="llama.cpp",
+            hardware={"kind": "cpu"},
+        ),
+    ),
+    (
+        "t4 long",
+        {"long-prompt"},
+        table(
+            "ttft",
+            {"concurrency": 1, "prompt_tokens": 8000, "prefill_s": 3.2, "ttft_s": 3.25},
+            engine="vllm",
+            model={"name": "Llama-2-7B", "dtype": "float16"},
+            hardware={"name": "T4", "kind": "gpu", "count": 1},
+        ),
+    ),
+    (
+        "slow prefill unexplained",
+        {"unknown", "warm-up"},
+        table(
+            "ttft",
+            {"concurrency": 1, "prompt_tokens": 512, "cached_tokens": 0, "prefill_s": 2.5, "ttft_s": 2.55},
+            engine="vllm",
+            model=L8B,
+            hardware=A100,
+        ),
+    ),
+    (
+        "post engine",
+        {"host-gap", "stream-consumer", "frontend"},
+        table(
+            "e2e",
+            {"post_engine_s": 3.0, "e2e_s": 8.0, "decode_s": 4.5, "prefill_s": 0.4, "queue_s": 0.1},
+            engine="vllm",
+        ),
+    ),
+    (
+        "unattributed",
+        {"unknown", "frontend"},
+        table(
+            "e2e",
+            {"queue_s": 0.0, "prefill_s": 0.2, "decode_s": 2.0, "e2e_s": 12.0, "output_tokens": 100},
+            engine="vllm",
+        ),
+    ),
+    (
+        "queue only",
+        {"unknown", "overload"},
+        table(
+            "ttft",
+            {"queue_s": 6.0, "prefill_s": 0.5, "decode_s": 4.0, "requests": 1},
+        ),
+    ),
+    (
+        "connection limit",
+        {"client-gate"},
+        table(
+            "throughput",
+            {"concurrency": 512, "knobs": {"connection_limit": 100}, "throughput_tok_s": 2000},
+            {"concurrency": 512, "knobs": {"connection_limit": 1024}, "throughput_tok_s": 6000},
+            engine="vllm",
+        ),
+    ),
+    (
+        "weights do not fit vllm",
+        {"data-defect"},
+        table("tpot", {"batch": 1, "tpot_s": 0.09}, engine="vllm", model=L70B, hardware=A100),
+    ),
+    (
+        "running above cap",
+        {"data-defect"},
+        table("ttft", {"running": 90, "ttft_s": 1.0}, engine=vllm(max_num_seqs=32)),
+    ),
+    (
+        "mamba no cache pair",
+        {"no-kv-cache"},
+        table(
+            "e2e",
+            {"batch": 1, "prompt_tokens": 10, "output_tokens": 64, "e2e_s": 3.0},
+            {"batch": 1, "prompt_tokens": 10, "output_tokens": 512, "e2e_s": 170.0},
+            engine="transformers",
+        ),
+    ),
+    (
+        "exllama vs plain",
+        {"slow-kernel"},
+        table(
+            "throughput",
+            {"quantization": "int8", "batch": 1, "throughput_tok_s": 6},
+            {"quantization": "none", "batch": 1, "throughput_tok_s": 22},
+            engine="transformers",
+            model=L8B,
+            hardware=A100,
+        ),
+    ),
+    (
+        "quantised large batch",
+        {"slow-kernel"},
+        table(
+            "throughput",
+            {"quantization": "awq", "concurrency": 128, "throughput_tok_s": 1900},
+            {"quantization": None, "concurrency": 128, "throughput_tok_s": 3800},
+            engine="vllm",
+            model=L8B,
+            hardware=A100,
+        ),
+    ),
+    (
+        "sweep with spec",
+        {"speculation-loss"},
+        table(
+            "throughput",
+            {"concurrency": 1, "speculative_tokens": 0, "throughput_tok_s": 60},
+            {"concurrency": 1, "speculative_tokens": 5, "throughput_tok_s": 110},
+            {"concurrency": 64, "speculative_tokens": 0, "throughput_tok_s": 2200},
+            {"concurrency": 64, "speculative_tokens": 5, "throughput_tok_s": 1500},
+            engine="vllm",
+        ),
+    ),
+    (
+        "offered sweep healthy",
+        {"healthy", "unknown", "bandwidth-bound"},
+        table(
+            None,
+            {"request_rate": 1, "ttft_s": 0.1, "tpot_s": 0.0145},
+            {"request_rate": 4, "ttft_s": 0.12, "tpot_s": 0.0155},
+            engine="vllm",
+            model=L8B,
+            hardware=A100,
+        ),
+    ),
+    (
+        "hbm throughput big batch",
+        {"bandwidth-bound", "healthy", "kv-growth"},
+        table(
+            "throughput",
+            {
+                "batch": 128,
+                "tpot_s": 0.022,
+                "prompt_tokens": 300,
+                "output_tokens": 200,
+                "throughput_tok_s": 5800,
+            },
+            engine="vllm",
+            model=L8B,
+            hardware=A100,
+        ),
+    ),
+    (
+        "moe",
+        {"bandwidth-bound"},
+        table(
+            "tpot",
+            {"batch": 1, "tpot_s": 0.0062, "prompt_tokens": 100},
+            engine="vllm",
+            model={"name": "Qwen3-30B-A3B", "dtype": "bfloat16"},
+            hardware=H100,
+        ),
+    ),
+    (
+        "moe eager",
+        {"launch-bound"},
+        table(
+            "tpot",
+            {"batch": 1, "tpot_s": 0.045},
+            engine=vllm(enforce_eager=True),
+            model={"name": "Qwen3-30B-A3B", "dtype": "bfloat16"},
+            hardware=H100,
+        ),
+    ),
+    (
+        "prefix same prompt",
+        {"prefix-not-reused"},
+        table(
+            "ttft",
+            {"order": "first", "concurrency": 1, "prompt_tokens": 9000, "ttft_s": 1.5},
+            {
+                "order": "later",
+                "concurrency": 1,
+                "prompt_tokens": 9000,
+                "shared_prefix_tokens": 8900,
+                "ttft_s": 1.45,
+            },
+            engine="sglang",
+        ),
+    ),
+    (
+        "beam single",
+        {"many-sequences"},
+        table(
+            "e2e",
+            {"sequences_per_request": 5, "batch": 5, "e2e_s": 9.0, "output_tokens": 200},
+            engine=("transformers", {"num_beams": 5}),
+        ),
+    ),
+    (
+        "stream none",
+        {"unknown"},
+        table("e2e", {"streaming": True, "e2e_s": 3.0}, {"e2e_s": 2.0}, engine="vllm"),
+    ),
+    (
+        "kv contrast",
+        {"kv-full"},
+        table(
+            "throughput",
+            {"knobs": {"gpu_memory_utilization": 0.5}, "throughput_tok_s": 900},
+            {"knobs": {"gpu_memory_utilization": 0.92}, "throughput_tok_s": 2000},
+            engine="vllm",
+        ),
+    ),
+    (
+        "async",
+        {"host-gap"},
+        table(
+            "throughput",
+            {"knobs": {"async_scheduling": False}, "throughput_tok_s": 900},
+            {"knobs": {"async_scheduling": True}, "throughput_tok_s": 1200},
+            engine="vllm",
+        ),
+    ),
+    (
+        "batch 1 on cpu throughput",
+        {"small-batch", "client-gate"},
+        table(
+            "throughput",
+            {"batch": 1, "concurrency": 1, "throughput_tok_s": 9},
+            engine="vllm",
+            hardware={"kind": "cpu"},
+        ),
+    ),
+    (
+        "mean of errors",
+        {"data-defect"},
+        table("throughput", {"requests": 200, "succeeded": 20, "throughput_tok_s": 90}),
+    ),
+    (
+        "long ttft with waiting none",
+        {"frontend", "client-gate", "unknown", "cpu-starved"},
+        table(
+            "ttft",
+            {
+                "ttft_s": 9.0,
+                "concurrency": 200,
+                "running": 40,
+                "waiting": 0,
+                "gpu_utilization": 0.3,
+                "cpu_utilization": 1.0,
+            },
+            engine="vllm",
+        ),
+    ),
+    (
+        "itl spikes single user",
+        {"gc-pause", "unknown", "host-gap"},
+        table(
+            "tpot", {"concurrency": 1, "itl_p50_s": 0.02, "itl_p99_s": 0.4, "itl_max_s": 0.9}, engine="vllm"
+        ),
+    ),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from phasetrace.advise.table.answer import Answer, Tier, candidate, tried, without
 from phasetrace.advise.table.contrast import like_with_like
 from phasetrace.advise.table.view import View
@@ -19,9 +21,13 @@ CAUGHT_UP = 0.75  # of the other's gap between tokens: what was held back comes 
 NOTICED_S = 1.0  # alone, without the whole it is a part of: no front should take a second
 ENOUGH_TOKENS = 16  # of output: with fewer, the first token comes late in any stream
 
+LIMITS = re.compile(
+    r"connection|semaphore|client_(?:limit|pool|concurrency)|http_pool"
+)  # knobs of the client
 FRONTS = ("api_server_count", "tokenizer_worker_num", "use_fast", "workers", "uvloop")
 _FRONT = (
-    "Take work out of the server's front: more API server processes, tokenising and media decoding off"
+    "Take work out of the server's front: more API server processes, tokenising, media decoding and"
+    " preprocessing off"
     " the event loop, more CPU cores."
 )
 _SEND_MORE = (
@@ -50,6 +56,10 @@ def client_gate(view: View) -> Answer:
             weight=min(1.0, g.client_wait_s / total),
             seconds=g.client_wait_s,
         )
+    limits = {n for p in view.pairs for n in p.differs if LIMITS.search(n.lower())}
+    limited = view.contrast(*limits)
+    if limited is not None:
+        return tried(view, Cause.CLIENT_GATE, limited, " ".join(sorted(limits)), _SEND_MORE)
     server = g.e2e_s
     if g.client_e2e_s and server and g.client_e2e_s >= BESIDE * server and view.goal is not Goal.TPOT:
         beside = g.client_e2e_s - server

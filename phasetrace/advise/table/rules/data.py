@@ -118,6 +118,7 @@ def sums(s: Setting) -> Iterator[str]:
         )
     if (
         whole
+        and s.table.engine not in SERVERS  # there, a queue that the table lacks may hold the rest
         and g.prefill_s
         and s.decode
         and g.ttft_s is None

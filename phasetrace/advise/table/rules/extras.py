@@ -47,7 +47,7 @@ def speculation_loss(view: View) -> Answer:
     """Drafting costs more than the accepted tokens save."""
     fix = (
         "Draft fewer tokens (num_speculative_tokens about as many as are accepted), use a better"
-        " draft, or switch speculation off (speculative_config), above all at large batch."
+        " draft, or disable speculation (speculative_config), above all at large batch."
     )
     trade = "Where acceptance is high and the batch small, speculation helps: check per workload."
     for pair in view.compared:
@@ -177,7 +177,7 @@ def logits_processing(view: View) -> Answer:
         return None
     fix = (
         "Do less after the forward pass: no repetition penalty (1.0), fewer or no logprobs, a"
-        " faster grammar backend, sampling on the device."
+        " faster grammar backend (masks on the device, xgrammar), sampling on the device."
     )
     for pair in view.compared:
         names = [n for n in ON_LOGITS if n in pair.differs and _more_work(pair, n)]

@@ -180,7 +180,8 @@ def slow_kernel(view: View) -> Answer:
     """A dtype or quantisation path that is slower than the plain one."""
     fix = (
         "Use a faster path: half precision (bfloat16, float16) to compute in, or a kernel made for"
-        " this format and device (Marlin, fp8), else the plain unquantised dtype."
+        " this format and device (Marlin, fp8), else the plain unquantised dtype (float32 on a CPU"
+        " without bfloat16)."
     )
     for pair in view.pairs:
         changed = {"dtype", "quantization"} & set(pair.differs) or {
@@ -284,7 +285,8 @@ def _bytes(s: Setting) -> float | None:
 def interconnect(view: View) -> Answer:
     """Devices wait for each other."""
     fix = (
-        "Communicate less or faster: fewer tensor-parallel devices (replicas or pipeline instead),"
+        "Communicate less or faster: fewer tensor-parallel devices (a single device where it fits)"
+        " (replicas or pipeline instead),"
         " a faster link (NVLink), or custom all-reduce on."
     )
     s, g = view.subject, view.subject.group

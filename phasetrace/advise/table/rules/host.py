@@ -32,7 +32,8 @@ def host_gap(view: View) -> Answer:
     if view.goal is Goal.TTFT:
         return None
     fix = (
-        "Take host work out from between steps: asynchronous scheduling, incremental detokenisation"
+        "Take host work out from between steps: asynchronous (overlapped, multi-step) scheduling,"
+        " incremental detokenisation"
         " over a window of fixed length, fewer Python objects a step, a newer engine version."
     )
     pair = view.contrast(*OVERLAPS)
@@ -72,8 +73,8 @@ def host_gap(view: View) -> Answer:
             confidence="high" if step and s.group.cpu_utilization is not None else "medium",
         )
     s, g = view.subject, view.subject.group
-    if g.post_engine_s and s.step and g.post_engine_s >= OWNS * s.step:
-        unit = s.step if g.post_engine_s <= s.step else max(s.e2e or 0, g.post_engine_s)
+    unit = s.step if s.step and (g.post_engine_s or 0) <= s.step else s.e2e
+    if g.post_engine_s and unit and g.post_engine_s >= OWNS * unit:
         return candidate(
             view,
             Cause.HOST_GAP,
@@ -204,7 +205,7 @@ def cpu_starved(view: View) -> Answer:
         )
     if (
         g.cpu_cores is not None
-        and g.cpu_cores < FEW_CORES
+        and g.cpu_cores < FEW_CORES + s.devices - 1
         and view.table.hardware.kind != "cpu"
         and (device_waits or (g.host_gap_s or 0) > 0 or (s.slower or 0) >= 1.8)
     ):

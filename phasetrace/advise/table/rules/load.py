@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
-from phasetrace.advise.table.rules.queue import MORE_SLOTS, _more
-from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.rules.queue import MORE_SLOTS, PASSING, _more
+from phasetrace.advise.table.setting import BUDGETS, Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze import physics
@@ -21,6 +21,7 @@ FEW = 8  # sequences: all common devices carry more for one weight read (their r
 OF_RIDGE = 0.25  # of the batch from which on arithmetic binds: below, more sequences are nearly free
 NEIGHBOURS = 1.5  # requests: with fewer, no other's prefill can stretch a step
 SPIKES = 3.0  # ITL p99 over its middle: steps of one kind vary by less
+PASSED = frozenset(PASSING)
 READING = 0.3  # of the device's time: less cannot stretch a step by half
 STRETCHED = 1.5  # times a well set-up engine's step of that batch
 REDONE = 0.05  # of the tokens computed again: what preemption costs, before the waits
@@ -65,7 +66,7 @@ def long_output(view: View) -> Answer:
         Tier.BOUND,
         tuple(said),
         f"Ask for fewer output tokens: about {keep:,.0f} instead of {written:,.0f} (a shorter answer,"
-        " max_tokens as the bound); stream, so that the wait is felt less.",
+        " max_tokens to limit the output length); stream, so that the wait is felt less.",
         tradeoff=("Answers that need more tokens are cut."),
         gain=modelled(s.e2e / after, 0.1),
         weight=1 - after / s.e2e,
@@ -138,11 +139,17 @@ def prefill_interference(view: View) -> Answer:
         " of a step), fewer prefills at once, or prefill on other devices (disaggregate)."
     )
     trade = "A smaller budget makes TTFT of long prompts and throughput worse."
-    pair = view.contrast("prefilling_concurrently")
+    pair = next(
+        (p for p in view.pairs if "prefilling_concurrently" in p.differs and p.goal is not Goal.TTFT), None
+    )
     if pair is not None and (pair.worse.group.prefilling_concurrently or 0) > (
         pair.better.group.prefilling_concurrently or 0
     ):
         return tried(view, Cause.PREFILL_INTERFERENCE, pair, "prefilling_concurrently", fix, trade)
+    larger = view.contrast(*BUDGETS, *PASSING)
+    if larger is not None and larger.goal is Goal.TPOT and not larger.worse.alone:
+        if PASSED & set(larger.differs) or (larger.worse.budget or 0) > (larger.better.budget or 0):
+            return tried(view, Cause.PREFILL_INTERFERENCE, larger, "larger chunks of prompts", fix, trade)
     s, g = view.subject, view.subject.group
     if view.goal is Goal.TTFT:
         return None
@@ -183,6 +190,8 @@ def prefill_interference(view: View) -> Answer:
             weight=1 - 1 / s.slower,
             confidence="high",
         )
+    s = max(view.settings, key=_spikiness)
+    g = s.group
     middle, tail = g.itl_p50_s or g.tpot_s, g.itl_p99_s or g.itl_p95_s or g.itl_max_s
     others = others_of(s)
     if (
@@ -219,6 +228,13 @@ def prefill_interference(view: View) -> Answer:
         weight=max(0.2, 1 - middle / max(mean, middle)),
         confidence="medium" if fits else "low",
     )
+
+
+def _spikiness(s: Setting) -> float:
+    """The slow end of ITL over its middle."""
+    g = s.group
+    middle, tail = g.itl_p50_s or g.tpot_s, g.itl_p99_s or g.itl_p95_s or g.itl_max_s
+    return tail / middle if middle and tail else 0.0
 
 
 def others_of(s: Setting) -> float:

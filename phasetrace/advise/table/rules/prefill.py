@@ -317,7 +317,8 @@ def _small(s: Setting) -> bool:
 def padding(view: View) -> Answer:
     """Computed tokens are padding."""
     fix = (
-        "Pad to the longest of the batch instead of to a fixed length, sort prompts by length"
+        "Compute no padding: pad to the longest of the batch instead of to a fixed length, sort"
+        " prompts by length"
         " before batching, or use unpadded (packed, continuous) batches."
     )
     pair = next(

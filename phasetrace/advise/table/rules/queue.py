@@ -16,6 +16,12 @@ from phasetrace.semconv import Cause
 OWNS = 0.3  # of the goal's metric
 AT_CAP = 0.85  # of the cap runs: a sampled mean lies below a cap that binds whenever it is sampled
 FULL = 0.85  # of the KV cache: engines keep blocks back, and a gauge is sampled between steps
+PASSING = (
+    "enable_chunked_prefill",
+    "chunked_prefill",
+    "max_num_partial_prefills",
+    "long_prefill_token_threshold",
+)
 FITTED = 0.7  # of the sequences that fit by their mean length: some are longer, and blocks are not filled
 MEMORY = (
     "gpu_memory_utilization",
@@ -116,7 +122,8 @@ def slots_full(view: View) -> Answer:
     pair = view.contrast(*CAPS)
     s = view.subject
     fix = (
-        f"Raise the cap on concurrent sequences{f' from {s.cap:,.0f}' if s.cap else ''}: more slots"
+        "Raise the cap on concurrent sequences"
+        f" (max_num_seqs){f' from {s.cap:,.0f}' if s.cap else ''}: more slots"
         " share each weight read."
     )
     trade = "Each token takes a little longer, and the KV cache fills sooner."
@@ -233,13 +240,14 @@ def overload(view: View) -> Answer:
         Cause.OVERLOAD,
         Tier.BOUND if any(rule(view) for rule in (slots_full, kv_full, token_budget)) else Tier.FAULT,
         tuple(said),
-        "Offer less or serve more: add replicas, limit admission (shed or delay load at the door), or"
+        "Offer less or add capacity: scale out (replicas), limit admission (shed or delay load at the"
+        " door), or"
         " make each request"
         " cheaper; scheduler settings only move the wait.",
         tradeoff="Replicas cost devices; shedding refuses requests.",
         weight=share,
         seconds=queue.seconds if queue else None,
-        confidence="high" if len(said) > 1 else "medium",
+        confidence="high" if len(said) > 1 and g.running is not None else "medium",
     )
 
 
@@ -255,6 +263,12 @@ def token_budget(view: View) -> Answer:
     if pair is not None and (pair.worse.budget or 0) < (pair.better.budget or 0) and not pair.worse.alone:
         if view.goal in (Goal.TTFT, Goal.THROUGHPUT, Goal.E2E):
             return tried(view, Cause.TOKEN_BUDGET, pair, "a smaller token budget", fix, trade)
+    pair = view.contrast(*PASSING)
+    if pair is not None and pair.goal is Goal.TTFT and not pair.worse.alone:
+        return tried(view, Cause.TOKEN_BUDGET, pair, "prompts read in one piece", fix, trade)
+    ahead = view.contrast("prefilling_concurrently")
+    if ahead is not None and ahead.goal is Goal.TTFT and (ahead.worse.group.prefilling_concurrently or 0) > 0:
+        return tried(view, Cause.TOKEN_BUDGET, ahead, "prefilling_concurrently", fix, trade)
     if view.goal is Goal.TPOT or s.alone:
         return None
     queue = waits(view, s)
@@ -312,7 +326,7 @@ def grammar_compile(view: View) -> Answer:
     s, g = view.subject, view.subject.group
     fix = (
         "Compile each grammar once: cache compiled grammars, reuse the same schema text, compile"
-        " them before serving, or use a faster grammar backend."
+        " them before serving, or use a faster structured-output backend (xgrammar)."
     )
     total = s.metric(view.goal) if view.goal is not Goal.THROUGHPUT else s.e2e
     if g.grammar_compile_s and g.grammar_compile_s >= OWNS * (total or s.ttft or g.grammar_compile_s):

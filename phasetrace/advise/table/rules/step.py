@@ -59,7 +59,7 @@ def bandwidth_bound(view: View) -> Answer:
         ),
         ("Use a smaller model or fewer active weights" if quantised else "Use fewer weight bytes")
         + (
-            ": quantised (fp8, int8, 4-bit) weights with a fast kernel; or a device with more memory"
+            ": quantised (fp8, 8-bit, 4-bit) weights with a fast kernel; or a device with more memory"
             " bandwidth, or tensor parallel; a larger batch shares each read."
         ),
         tradeoff="Quantising may cost quality, and brings little where the batch is large.",
