@@ -1,5 +1,6 @@
 """Measuring error keeps the verdict, and a number that is missing makes it less sure, not another."""
 
+import inspect
 import json
 import os
 import random
@@ -7,11 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from phasetrace.advise import diagnose_table
+from phasetrace.advise.table import contrast
+from phasetrace.advise.table.rules import client, data, extras, faults, host, load, prefill, queue, step
 from phasetrace.model import Group, Table
 from phasetrace.read import read_any
 from phasetrace.semconv import Cause
@@ -103,3 +107,25 @@ def test_any_table_is_answered(seed: int) -> None:
                     drawn[f.name] = chance.choice([0, 1, 2, 1e-6, 1e9, -1, chance.random() * 100])
         groups.append(Group(**drawn))
     assert diagnose_table(Table(groups=tuple(groups))).findings
+
+
+def thresholds() -> list[tuple[ModuleType, str]]:
+    modules = [client, contrast, data, extras, faults, host, load, prefill, queue, step]
+    named = [
+        (module, name)
+        for module in modules
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int | float) and f"\n{name} = " in inspect.getsource(module)
+    ]
+    return named if DRAWS > 100 else random.Random(0).sample(named, 8)
+
+
+@pytest.mark.parametrize(("module", "name"), thresholds(), ids=lambda v: getattr(v, "__name__", v))
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+def test_no_threshold_holds_the_verdicts_by_itself(
+    module: ModuleType, name: str, factor: float, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [(table, diagnose_table(table).cause) for _, table in tables(root, tmp_path)]
+    monkeypatch.setattr(module, name, getattr(module, name) * factor)
+    changed = sum(diagnose_table(table).cause != cause for table, cause in known)
+    assert changed <= 0.05 * len(known)
