@@ -31,20 +31,21 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
     """The one table of numbers, or all sources as one recording."""
     from phasetrace import read as reader
 
-    recording: Recording | None = None
+    parts: list[reader.Part] = []
     sources = list(_files(sources))
     with _no_collections():
         for source in sources:
             with Progress(source) as progress:
-                one = reader.read_any(source, progress=progress)
+                one = reader.read_part(source, progress=progress)
             if isinstance(one, Table):
                 if len(sources) > 1:
                     raise UsageError(f"{source} is a table of numbers ({one.source}); diagnose it by itself")
                 return one
-            recording = one if recording is None else _together(recording, one)
-    if recording is None or not recording.requests:
+            parts.append(one)
+        recording = reader.recording(parts, _together)
+    if not recording.requests:
         named = ", ".join(map(click.format_filename, sources))
-        damage = "; ".join(defect.defect for defect in recording.defects) if recording else ""
+        damage = "; ".join(defect.defect for defect in recording.defects)
         hint = damage or "record the application with `phasetrace run -- COMMAND`"
         raise NothingRecordedError(f"{named}: no LLM request in it; {hint}")
     return recording

@@ -9,15 +9,15 @@ from phasetrace.model import Recording, Table
 from phasetrace.read.engine_config import EngineConfig, engine_config
 from phasetrace.read.formats import sniff
 from phasetrace.read.notes import Notes
-from phasetrace.read.recording import recording
+from phasetrace.read.recording import Part, part, recording
 from phasetrace.read.source import Progress, Source
 from phasetrace.read.summary import is_summary, read_summary
 
-__all__ = ["EngineConfig", "Progress", "engine_config", "read", "read_any"]
+__all__ = ["EngineConfig", "Part", "Progress", "engine_config", "read", "read_any", "read_part", "recording"]
 
 
 def read(source: str | PathLike[str], progress: Progress | None = None) -> Recording:
-    """Read a trace; see `read_any`. A table of numbers is refused: it holds no single request."""
+    """Read one trace; see `read_any`. A table of numbers is refused: it holds no single request."""
     found = read_any(source, progress)
     if isinstance(found, Table):
         raise UsageError(
@@ -27,7 +27,18 @@ def read(source: str | PathLike[str], progress: Progress | None = None) -> Recor
 
 
 def read_any(source: str | PathLike[str], progress: Progress | None = None) -> Recording | Table:
-    """Read a trace or a table of numbers.
+    """Read one trace or a table of numbers; see `read_part`.
+
+    Raises:
+        NothingRecordedError: it tells of no LLM request. A trace of phasetrace's own without requests is
+            given back all the same, for what it says of the processes.
+    """
+    found = read_part(source, progress)
+    return found if isinstance(found, Table) else recording([found], lambda _, last: last)
+
+
+def read_part(source: str | PathLike[str], progress: Progress | None = None) -> Part | Table:
+    """Read a trace, to be made a `recording` with others, or a table of numbers.
 
     Args:
         source: a path, or `-` for the standard input; gzip and zstd are unpacked.
@@ -36,14 +47,12 @@ def read_any(source: str | PathLike[str], progress: Progress | None = None) -> R
     Raises:
         UsageError: it cannot be opened.
         TraceFormatError: it is no trace that phasetrace can read.
-        NothingRecordedError: it is one, and tells of no LLM request. A trace of phasetrace's own without
-            requests is given back all the same, for what it says of the processes.
     """
     opened = Source(fspath(source), progress)
     try:
         if is_summary(opened.head()):
             return read_summary(opened)
         notes = Notes(opened.name)
-        return recording(sniff(opened)(opened, notes), notes)
+        return part(sniff(opened)(opened, notes), notes)
     finally:
         opened.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 
 from phasetrace.errors import NothingRecordedError, TraceFormatError
 from phasetrace.mapping import ResourceSpans, Span, from_spans
@@ -14,33 +16,60 @@ from phasetrace.read.requests import requests_of
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Scope
 
+Merge = Callable[[Recording, Recording], Recording]
 NEEDED = (
     "needed are spans of requests to a model: of vLLM, SGLang, TGI, TensorRT-LLM or by the GenAI conventions,"
     " or record with `phasetrace run -- COMMAND`"
 )
 
 
-def recording(groups: Iterable[ResourceSpans], notes: Notes) -> Recording:
-    """All that the spans tell.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one source holds. Of other tools' spans a request may reach over several sources."""
+
+    recorded: Recording  # by phasetrace
+    ours: bool  # phasetrace wrote in it
+    foreign: list[Written]
+    own_requests: list[Span]
+    notes: Notes
+
+
+def part(groups: Iterable[ResourceSpans], notes: Notes) -> Part:
+    """Read all spans of a source.
 
     Raises:
-        TraceFormatError: nothing of the file can be understood.
-        NothingRecordedError: there is no LLM request in it, and phasetrace did not write it.
+        TraceFormatError: nothing of it can be understood.
     """
     sorting = _Sorting()
     recorded = from_spans(sorting.ours(groups))
-    requests, defects = requests_of(sorting.foreign, sorting.own_requests)
-    if not notes.documents and not requests and not sorting.met_ours:
+    if not notes.documents and not sorting.foreign and not sorting.met_ours:
         raise TraceFormatError(
             f"{notes.name} holds no complete span that can be read; was its writing cut short?"
         )
-    if not sorting.met_ours and not requests:
-        raise NothingRecordedError(f"{notes.name} {notes.holds()} and no LLM request: {NEEDED}")
+    recorded = replace(recorded, defects=(*recorded.defects, *notes.defects()))
+    return Part(recorded, sorting.met_ours, sorting.foreign, sorting.own_requests, notes)
+
+
+def recording(parts: Sequence[Part], merge: Merge) -> Recording:
+    """All that the parts tell; `merge` makes one of two recordings of phasetrace's own.
+
+    Raises:
+        NothingRecordedError: there is no LLM request in it, and phasetrace wrote none of it.
+    """
+    recorded = reduce(merge, (one.recorded for one in parts))
+    requests, defects = requests_of(
+        chain.from_iterable(one.foreign for one in parts),
+        chain.from_iterable(one.own_requests for one in parts),
+    )
+    ours = any(one.ours for one in parts)
+    if not ours and not requests:
+        said = "; ".join(f"{one.notes.name} {one.notes.holds()}" for one in parts)
+        raise NothingRecordedError(f"{said} and no LLM request: {NEEDED}")
     return replace(
         recorded,
         requests=(*recorded.requests, *requests),
-        defects=(*recorded.defects, *notes.defects(), *defects),
-        source=recorded.source if sorting.met_ours else "otlp",
+        defects=(*recorded.defects, *defects),
+        source=recorded.source if ours else "otlp",
     )
 
 

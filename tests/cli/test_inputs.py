@@ -1,6 +1,7 @@
 """The progress bar, and strings of a trace on their way through the commands."""
 
 import io
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from phasetrace.cli import inputs, main
 from phasetrace.emit.trace_file import TraceFile
 from phasetrace.model import Recording, Sequence
+from tests.read import writers
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r[bold]x[/]\u202e"
@@ -105,3 +107,22 @@ def test_a_folder_without_traces_is_one_line(tmp_path: Path, capsys: Captured) -
     assert main(["diagnose", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert "folder without a trace" in err and err.count("\n") == 1
+
+
+def test_a_client_and_its_server_in_two_files_are_one_request(tmp_path: Path) -> None:
+    made = writers.spans(count=1)
+    client = json.loads(json.dumps(writers.otlp(made[:1])).replace('"kind": 2', '"kind": 3'))
+    span = client["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    span |= {"name": "chat", "spanId": "c" * 16, "parentSpanId": ""}
+    server = writers.otlp(made[:1])
+    server["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["parentSpanId"] = "c" * 16
+    for name, document in (("client.json", client), ("server.json", server)):
+        (tmp_path / name).write_text(json.dumps(document))
+    found = inputs.read([str(tmp_path / "client.json"), str(tmp_path / "server.json")])
+    assert [r.span_id for r in found.requests] == [writers.span_id(made[0])]
+
+
+def test_a_file_without_requests_beside_one_with_them(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"resourceSpans":[]}')
+    (tmp_path / "b.json").write_text(json.dumps(writers.otlp(writers.spans())))
+    assert len(inputs.read([str(tmp_path / "a.json"), str(tmp_path / "b.json")]).requests) == 3
