@@ -7,6 +7,7 @@ from functools import cached_property
 
 from phasetrace.analyze import expected, physics
 from phasetrace.analyze.devices import device
+from phasetrace.analyze.machine import SLOWEST_BANDWIDTH
 from phasetrace.analyze.physics import Ceiling, Shape, bytes_of
 from phasetrace.analyze.shapes import known_shape, mixture_of_experts
 from phasetrace.model import Goal, Group, Knobs, Table
@@ -335,6 +336,18 @@ class Setting:
         return self.step / self.step_expected
 
     @cached_property
+    def crawls(self) -> bool:
+        """Whether a step takes longer than on the slowest GPU there is: then its rate is nobody's bound."""
+        if (
+            self.step is None
+            or self.shape is None
+            or not self.activity_known
+            or self.table.hardware.kind == "cpu"
+        ):
+            return False
+        return self.step > CRAWLING * self.shape.weight_bytes / SLOWEST_BANDWIDTH["cuda"]
+
+    @cached_property
     def kv_part(self) -> float | None:
         """Of what a decode step reads, the part that is KV cache."""
         if self.shape is None or not self.context:
@@ -359,5 +372,6 @@ class Setting:
         return physics.sequences_that_fit(self.shape, self.ceiling, tokens) if tokens else None
 
 
+CRAWLING = 3.0  # times the time that the slowest GPU needs to read the weights
 MANY_TOKENS = 32  # of output: prefill of a usual prompt takes no longer than a few of them
 ALONE = 1.5  # requests open: whole numbers, so anything below two is one

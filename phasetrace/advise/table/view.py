@@ -23,13 +23,14 @@ class View:
 
     @cached_property
     def subject(self) -> Setting:
-        """The group in question: the worst on the goal's metric, else the first."""
-        measured = [(value, s) for s in self.settings if (value := s.metric(self.goal)) is not None]
-        if not measured:
-            return self.settings[0]
-        if self.goal is Goal.THROUGHPUT:
-            return min(measured, key=lambda found: (found[0], found[1].place))[1]
-        return max(measured, key=lambda found: (found[0], -found[1].place))[1]
+        """The group in question: the worst on the goal's metric, else on the first one that was measured."""
+        for goal in (self.goal, Goal.E2E, Goal.TPOT, Goal.TTFT, Goal.THROUGHPUT):
+            measured = [(value, s) for s in self.settings if (value := s.metric(goal)) is not None]
+            if measured and goal is Goal.THROUGHPUT:
+                return min(measured, key=lambda found: (found[0], found[1].place))[1]
+            if measured:
+                return max(measured, key=lambda found: (found[0], -found[1].place))[1]
+        return self.settings[0]
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:

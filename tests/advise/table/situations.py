@@ -1332,7 +1332,7 @@ SITUATIONS: list[tuple[str, set[str], dict[str, Any]]] = [
     ),
     (
         "moe",
-        {"bandwidth-bound"},
+        {"bandwidth-bound", "unknown"},
         table(
             "tpot",
             {"batch": 1, "tpot_s": 0.0062, "prompt_tokens": 100},

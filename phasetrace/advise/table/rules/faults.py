@@ -357,6 +357,34 @@ def interconnect(view: View) -> Answer:
             weight=1 - 1 / s.slower,
             confidence="low",
         )
+    if (
+        s.devices > 1
+        and s.slower is not None
+        and s.shape
+        and s.step
+        and s.step_expected
+        and view.goal is not Goal.TTFT
+    ):
+        waits = expected.communication_s(s.shape, s.devices, s.width or 1)
+        if waits >= OWNS * s.step_expected and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
+            return candidate(
+                view,
+                Cause.INTERCONNECT,
+                Tier.BOUND,
+                (
+                    f"{s.devices:,.0f} devices would read their share of the weights in"
+                    f" {seconds((s.step_floor or 0) * 1e9)},"
+                    f" and a step takes {seconds(s.step * 1e9)}",
+                    f"waiting for each other in {s.shape.layers or 0:,.0f} layers takes about"
+                    f" {seconds(waits * 1e9)} of it",
+                ),
+                fix,
+                tradeoff=(
+                    "Fewer devices hold less KV cache; captured graphs and a custom all-reduce"
+                    " shorten it too."
+                ),
+                weight=waits / s.step_expected,
+            )
     g_prefill = s.prefill_with(s.new_tokens) if s.new_tokens else None
     if (
         view.goal is Goal.TTFT

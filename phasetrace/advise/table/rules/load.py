@@ -34,7 +34,7 @@ def long_output(view: View) -> Answer:
     if view.goal is not Goal.E2E or not written or written < 2 or s.decode is None or not s.e2e:
         return None
     share = s.decode / s.e2e
-    if share < OWNS or (s.slower is not None and s.slower > SLOW):
+    if share < OWNS or s.crawls or (s.slower is not None and s.slower > SLOW):
         return None
     rate = s.tpot or s.decode / (written - 1)
     target = (view.slo or {}).get("e2e")
@@ -85,7 +85,7 @@ def small_batch(view: View) -> Answer:
     """The device could carry many more sequences for each read of the weights."""
     s = view.subject
     width = s.width
-    if view.goal is not Goal.THROUGHPUT or width is None:
+    if view.goal is not Goal.THROUGHPUT or width is None or s.crawls:
         return None
     if s.step is not None and s.step_expected and s.slower is not None and s.slower > SLOW and width > FEW:
         return None

@@ -29,6 +29,7 @@ USUAL_RIDGE = (
     256  # tokens from which on a forward is bound by arithmetic on common devices with 16-bit weights
 )
 PADDED = 1.3  # times the prompt: bucketing to a multiple of 8 or 64 pads less
+LIKE_DECODE = 0.25  # of a decode step, for a token of a prompt: on GPUs it is a hundredth
 SHORTER = 0.5  # of the prompt, where nothing says how much less would do
 
 
@@ -130,6 +131,13 @@ def long_prompt(view: View) -> Answer:
     slower = s.prefill / expected if expected else None
     if slower is not None and slower > LARGE:
         return None
+    if (
+        s.tpot
+        and new > USUAL_RIDGE / 8
+        and s.prefill / tokens > LIKE_DECODE * s.tpot
+        and s.table.hardware.kind != "cpu"
+    ):
+        return None  # a token read costs about as much as one written: that is not what bounds a GPU
     share = s.prefill / whole
     left = s.prefill_with(tokens * SHORTER)
     part = 1 - (left / expected if left and expected else SHORTER)

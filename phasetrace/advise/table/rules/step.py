@@ -12,6 +12,7 @@ from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
 NEAR = 1.7  # times a well set-up engine's step: engines and their versions differ by about that much
+READS = 0.38  # of the step is reading, by the data sheet: with less, something else is what takes the time
 FAR = 2.2  # times: beyond, something other than reading takes most of the step
 FLAT = 1.25  # times the step, while the batch grows: measuring error alone makes that
 MORE_ROWS = 4.0  # times the batch: less shows nothing about what a sequence costs
@@ -36,7 +37,7 @@ def bandwidth_bound(view: View) -> Answer:
         or s.step is None
     ):
         return None
-    if s.slower > NEAR or (s.kv_part or 0.0) >= KV_OWNS:
+    if s.slower > NEAR or s.step_floor < READS * s.step or (s.kv_part or 0.0) >= KV_OWNS:
         return None
     width = s.width or 1
     if view.goal is Goal.E2E and s.decode is not None and s.e2e and s.decode < 0.5 * s.e2e:
