@@ -58,7 +58,7 @@ def recording(parts: Sequence[Part], merge: Merge) -> Recording:
     """
     recorded = reduce(merge, (one.recorded for one in parts))
     requests, defects = requests_of(
-        chain.from_iterable(one.foreign for one in parts),
+        chain.from_iterable(_taken(one.foreign) for one in parts),
         chain.from_iterable(one.own_requests for one in parts),
     )
     ours = any(one.ours for one in parts)
@@ -71,6 +71,13 @@ def recording(parts: Sequence[Part], merge: Merge) -> Recording:
         defects=(*recorded.defects, *defects),
         source=recorded.source if ours else "otlp",
     )
+
+
+def _taken(spans: list[Written]) -> Iterator[Written]:
+    """All of them, kept by nobody else afterwards: a span takes more memory than the request it becomes."""
+    spans.reverse()
+    while spans:
+        yield spans.pop()
 
 
 class _Sorting:

@@ -30,8 +30,12 @@ def requests_of(written: Iterable[Written], own: Iterable[Span]) -> tuple[list[R
     doubts = Doubts()
     found = families(written, own, doubts)
     processes: dict[int, str] = {}
-    requests = _with_own_ids([_request(family, doubts, processes) for family in found])
     cannot = {(family.dialect.writer, family.dialect.cannot) for family in found}
+    found.reverse()
+    made = []
+    while found:  # and let go of: a span takes more memory than the request it becomes
+        made.append(_request(found.pop(), doubts, processes))
+    requests = _with_own_ids(made)
     unsaid = [
         Defect(f"spans of {writer} do not say: {what} (`phasetrace run` records it)")
         for writer, what in sorted(cannot)

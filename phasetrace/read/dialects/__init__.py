@@ -13,12 +13,11 @@ from phasetrace.read.dialects.tensorrt_llm import TENSORRT_LLM
 from phasetrace.read.dialects.tgi import TGI
 from phasetrace.read.dialects.vllm import VLLM
 
-# Asked in this order, the most particular first.
+# Asked in this order: vLLM's is the most frequent and quickest to tell, then the most particular first.
 DIALECTS = (
-    *RECORDS,
+    VLLM,
     SGLANG,
     TENSORRT_LLM,
-    VLLM,
     TGI,
     LLM_D,
     DYNAMO,
@@ -26,6 +25,7 @@ DIALECTS = (
     OPENINFERENCE,
     OPENLLMETRY,
     GENAI,
+    *RECORDS,
 )
 
 STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}

@@ -10,13 +10,12 @@ _NAMES = ("tensorrt_llm", "tensorrt-llm", "trtllm")
 
 
 def _is_request(written: Written) -> bool:
-    if not any(key.startswith("gen_ai.latency.") for key in written.span.attributes):
-        return False
+    attributes = written.span.attributes
+    if "gen_ai.latency.kv_cache_transfer_time" in attributes:
+        return True
     said = written.said_by.lower()
-    return (
-        any(name in said for name in _NAMES)
-        or "gen_ai.latency.kv_cache_transfer_time" in written.span.attributes
-    )
+    named = any(name in said for name in _NAMES)
+    return named and any(key.startswith("gen_ai.latency.") for key in attributes)
 
 
 TENSORRT_LLM = Dialect(

@@ -12,11 +12,17 @@ NAME = "llm_request"
 ENGINE_SPANS = ("vllm.llm_engine", "vllm.engine")  # scopes
 
 
+_OTHERS = ("tensorrt", "trtllm")  # whose spans have the same name
+
+
 def _is_request(written: Written) -> bool:
-    return written.span.name == NAME and (
-        written.scope.startswith("vllm")
-        or any(k.startswith("gen_ai.latency.") for k in written.span.attributes)
-    )
+    if written.span.name != NAME:
+        return False
+    if written.scope.startswith("vllm"):
+        return True
+    said = written.said_by.lower()
+    latencies = any(key.startswith("gen_ai.latency.") for key in written.span.attributes)
+    return latencies and not any(other in said for other in _OTHERS)
 
 
 VLLM = Dialect(
