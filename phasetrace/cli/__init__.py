@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "phasetrace.cli.show",
     "export": "phasetrace.cli.export",
     "explain": "phasetrace.cli.explain",
+    "bench": "phasetrace.cli.bench",
     "recover": "phasetrace.cli.recover",
     "doctor": "phasetrace.cli.doctor",
 }

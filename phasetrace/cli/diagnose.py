@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from phasetrace.analyze.machine import Ceilings
 from phasetrace.cli import fail_on, inputs, terminal
 from phasetrace.errors import UsageError
-from phasetrace.model import Diagnosis, Goal, Table
+from phasetrace.model import Diagnosis, Goal, Recording, Table
 
 FOUND = 1  # the exit code of a finding beyond --fail-on
 
@@ -77,11 +78,23 @@ def command(
     else:
         recording = stated.beside(found) if config is not None else found
         diagnosis = advise.diagnose(
-            analyze.breakdown(recording), goal=wanted, slo=promised, ceilings=stated.ceilings
+            analyze.breakdown(recording),
+            goal=wanted,
+            slo=promised,
+            ceilings=stated.ceilings or kept(recording),
         )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0
+
+
+def kept(recording: Recording) -> Ceilings | None:
+    """What `phasetrace bench` measured here, where the recording was made on that one device of this host."""
+    from phasetrace.supervise import bench
+
+    devices = {model.device for model in recording.models.values()}
+    only = devices.pop() if len(devices) == 1 else None
+    return bench.kept(only) if only and recording.source == "phasetrace" else None
 
 
 def renderer(form: str) -> Render:

@@ -15,6 +15,12 @@ TOKENS = 40
 PROCESS = "a" * 16
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ceilings of the machine that runs the tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     """The trace file."""

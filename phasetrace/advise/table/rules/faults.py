@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
-from phasetrace.advise.table.contrast import Pair
+from phasetrace.advise.table.contrast import SAME, Pair
 from phasetrace.advise.table.rules.step import FAR, _flat
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
@@ -187,7 +187,7 @@ def slow_kernel(view: View) -> Answer:
         changed = {"dtype", "quantization"} & set(pair.differs) or {
             n for n in pair.differs if _about_numbers(n)
         }
-        if changed and _no_lighter_loss(pair):
+        if changed and pair.ratio >= SAME and _no_lighter_loss(pair):
             return tried(
                 view,
                 Cause.SLOW_KERNEL,
