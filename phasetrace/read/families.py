@@ -6,6 +6,7 @@ others are found by their links, or, where a span in between is not in the file,
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from phasetrace.read.dialects import STAGES, Dialect, Stage, Written, dialect_of
 from phasetrace.read.doubts import Doubts
 
 _DEEPEST = 64  # links from a span up to its request
+_NEAREST = 64  # spans that may lie around another; more requests than that are rarely under way in one trace
 _SKEW_NS = 1_000_000  # less is how precisely two services' clocks are usually kept together
 Place = tuple[str, str]  # trace and span id
 
@@ -44,7 +46,7 @@ def families(written: Iterable[Written], own: Iterable[Span], doubts: Doubts) ->
             _adopt(stage, w, spans, heads, by_trace)
     engines = [place for place in heads if not _from_outside(heads[place])]
     joined = _disaggregated(engines, spans, heads)
-    outside = _outside(engines, own, spans, heads, by_trace, doubts)
+    outside = _outside(engines, own, spans, heads, doubts)
     return [family for place, family in heads.items() if place not in outside and place not in joined]
 
 
@@ -123,29 +125,42 @@ def _outside(
     own: Iterable[Span],
     spans: Mapping[Place, Written],
     heads: Mapping[Place, Family],
-    by_trace: Mapping[str, list[Place]],
     doubts: Doubts,
 ) -> set[Place]:
     """Heads that saw a request from outside whose own span is there as well."""
     found: set[Place] = set()
+    outer = _Outer({place: family.head.span for place, family in heads.items() if _from_outside(family)})
     for span in (*(heads[place].head.span for place in engines), *own):
         above = [place for place in _up(span, spans) if place in heads and _from_outside(heads[place])]
         if above:
             if not _around(heads[above[0]].head.span, span):
                 doubts.say("a server's span lies outside its client's: their clocks disagree")
             found.update(above)
-            continue
-        around = [
-            place
-            for place in by_trace.get(span.trace_id, ())
-            if place not in found and _from_outside(heads[place]) and _around(heads[place].head.span, span)
-        ]
-        if around:
-            found.add(min(around, key=lambda p: heads[p].head.span.end_ns - heads[p].head.span.start_ns))
+        elif (around := outer.around(span, found)) is not None:
+            found.add(around)
     inner = [place for place in heads if place not in found and heads[place].dialect.gateway]
     for place in inner:  # a gateway's gateway
         found.update(p for p in _up(heads[place].head.span, spans) if p in heads and _from_outside(heads[p]))
     return found
+
+
+class _Outer:
+    """Spans that saw requests from outside, by trace and in order of time."""
+
+    def __init__(self, spans: Mapping[Place, Span]) -> None:
+        self._places: dict[str, list[Place]] = defaultdict(list)
+        self._spans: dict[str, list[Span]] = defaultdict(list)
+        for place, span in sorted(spans.items(), key=lambda item: item[1].start_ns):
+            self._places[place[0]].append(place)
+            self._spans[place[0]].append(span)
+
+    def around(self, inner: Span, taken: set[Place]) -> Place | None:
+        """The shortest that lies around a span and is not taken, of those that began last before it."""
+        spans, places = self._spans.get(inner.trace_id, []), self._places.get(inner.trace_id, [])
+        end = bisect_right(spans, inner.start_ns + _SKEW_NS, key=lambda span: span.start_ns)
+        near = range(max(0, end - _NEAREST), end)
+        fitting = [n for n in near if places[n] not in taken and _around(spans[n], inner)]
+        return places[min(fitting, key=lambda n: spans[n].end_ns - spans[n].start_ns)] if fitting else None
 
 
 def _around(outer: Span, inner: Span) -> bool:

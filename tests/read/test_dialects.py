@@ -359,3 +359,16 @@ def test_a_client_whose_server_is_two_spans_below_is_not_counted_twice(reading: 
         span("llm_request", number=3, parent=77, attributes=VLLM),
     )
     assert sorted(r.span_id for r in found.requests) == [f"{2:016x}", f"{3:016x}"]
+
+
+def test_many_requests_of_one_trace_take_no_longer_each(reading: Any) -> None:
+    """Each client of thousands has its server below spans that are not in the file."""
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    clients = [
+        span("chat", n * 10, n * 10 + 1005, kind=3, number=n + 1, attributes=chat) for n in range(3000)
+    ]
+    servers = [
+        span("llm_request", n * 10 + 1, n * 10 + 1001, number=n + 5001, parent=99999, attributes=VLLM)
+        for n in range(3000)
+    ]
+    assert {r.engine for r in reading(*clients, *servers).requests} == {"vllm"}
