@@ -14,6 +14,7 @@ from phasetrace.model import Diagnosis, Finding, Goal, NotEnoughData, Table
 from phasetrace.semconv import Cause
 
 WORTH = 0.15  # of the goal's metric: DESIGN.md section 8
+NO_GOAL = "no goal was stated, and the numbers do not show whether the device does what it can"
 TWIN = 1.5  # times: two groups of one setting and load that differ by that much differ in something unsaid
 TRUST = {"high": 1.0, "medium": 0.85, "low": 0.5}
 
@@ -46,6 +47,8 @@ def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
     first = found[0] if found else None
     if first is None or first.weight < WORTH:
         return (unknown(seen), *findings)
+    if not seen.goal_stated and first.tier is Tier.BOUND and first.finding.cause != Cause.LONG_OUTPUT:
+        return (unknown(seen, NO_GOAL), *findings)
     if first.tier >= Tier.BOUND and (twin := _twin(seen)) is not None:
         return (unknown(seen, twin), *findings)
     return findings

@@ -111,6 +111,7 @@ def missing(view: View, s: Setting) -> list[str]:
         ("queue_s", g.queue_s, "the time in the queue"),
         ("prefill_s", g.prefill_s, "the time of prefill"),
         ("prompt_tokens", g.prompt_tokens, "the prompt's length"),
+        ("max_num_seqs", s.cap if g.waiting else 1, "the cap on sequences"),
         ("cached_tokens", g.cached_tokens or g.prefix_cache_hit_rate, "what the prefix cache gave"),
     ]
     decode: list[tuple[str, object, str]] = [

@@ -221,6 +221,7 @@ def slow_kernel(view: View) -> Answer:
         )
     if (
         not said
+        and not (view.engine == "llama.cpp" and s.knob(*PLACED) is None)  # its layers may be anywhere
         and s.quantization
         and s.shape
         and s.step is not None

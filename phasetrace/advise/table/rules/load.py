@@ -14,6 +14,8 @@ from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
 OWNS = 0.5  # of the request: decode owns it when all else together is less
+CLEARLY = 0.7  # of the request, where nobody said what should become better
+LONG = 512  # tokens, then: twice a usual chat answer
 QUARTER = 0.25  # of the output kept, where no target says how much: an answer in a paragraph, not a page
 MARGIN = 0.9  # of a target: what an estimate aims at, so that the spread of requests still meets it
 SLOW = 2.5  # times a well set-up engine's step: the rate is not what the device can do
@@ -35,6 +37,8 @@ def long_output(view: View) -> Answer:
         return None
     share = s.decode / s.e2e
     if share < OWNS or s.crawls or (s.slower is not None and s.slower > SLOW):
+        return None
+    if not view.goal_stated and (share < CLEARLY or written < LONG):
         return None
     rate = s.tpot or s.decode / (written - 1)
     target = (view.slo or {}).get("e2e")

@@ -19,6 +19,7 @@ WARM_UP = 2.0  # times what a later request costs a new token: caches and noise 
 NO_CACHE = 8.0  # times: beyond, a prefix cache that helps later requests is no likely reason
 TAIL = 5.0  # p95 of a lone request over its middle: nobody else can have held it back
 COLD = 8.0  # times a prefill's expected time, of a request that is said to be the first
+LARGE_ALONE = 2.0  # times, on one device, where nothing has to be exchanged
 LARGE = 2.5  # times what the engine should take: beyond, prefill is not at the device's bound
 SHARED = 0.3  # of the prompt is the same each time: worth a cache
 HIT = 0.5  # of what could be reused is reused: below, the cache does not do its work
@@ -30,6 +31,7 @@ USUAL_RIDGE = (
 )
 PADDED = 1.3  # times the prompt: bucketing to a multiple of 8 or 64 pads less
 LIKE_DECODE = 0.25  # of a decode step, for a token of a prompt: on GPUs it is a hundredth
+LONG = 1000  # tokens: where the device is unknown, a prompt below that is not called long
 SHORTER = 0.5  # of the prompt, where nothing says how much less would do
 
 
@@ -126,10 +128,10 @@ def long_prompt(view: View) -> Answer:
         return None
     tokens = new * s.together
     expected = s.prefill_with(tokens)
-    if expected is None and s.group.prefill_s is None:
+    if expected is None and (s.group.prefill_s is None or new < LONG):
         return None  # what else TTFT holds is not known, nor what prefill should take
     slower = s.prefill / expected if expected else None
-    if slower is not None and slower > LARGE:
+    if slower is not None and slower > (LARGE if s.devices > 1 else LARGE_ALONE):
         return None
     if (
         s.tpot

@@ -227,7 +227,7 @@ def overload(view: View) -> Answer:
             )
             share = max(share, 0.5)
     backlog = g.waiting is not None and g.running is not None and g.waiting >= 2 * max(1.0, g.running)
-    if s.cap is not None and not at_cap(s) and not memory_full(s):
+    if not at_cap(s) and (memory_full(s) is False or (s.cap is not None and not memory_full(s))):
         backlog = False  # slots and memory are free: what waits waits for something else than capacity
     if queue is not None and backlog:
         said.append(f"{g.waiting:,.0f} requests wait behind {g.running:,.0f}")
