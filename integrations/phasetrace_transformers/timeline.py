@@ -2,8 +2,8 @@
 
 Between two hooks something passes that has no hook of its own; what it is follows from the hook before.
 After `prepare_inputs_for_generation` it is the forward, after `_update_model_kwargs_for_generation` the
-copy of the logits, after the logits processors the choice of a token. So every nanosecond of a step has a
-name, and a step begins where the one before ended.
+copy of the logits, after the logits processors the choice of a token; what follows a token is `other`.
+So every nanosecond of a step has a name, and a step begins where the one before ended.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from phasetrace_agent.layout import PART_CODE
 
+OTHER = PART_CODE["other"]
 SETUP = PART_CODE["setup"]
 ENCODE = PART_CODE["encode"]
 PREPARE = PART_CODE["prepare"]
@@ -45,8 +46,8 @@ class Timeline:
         self.codes: list[int] = []
         self.ends: list[int] = []
         self.gap = SETUP  # what passes now, outside of any hook
-        # After a token the loop decides whether to go on; beam search also reorders its cache
-        self.after_token = UPDATE if beams else CRITERIA
+        # Behind a token beam search reorders its cache; else there is the loop itself, and no hook says more
+        self.after_token = UPDATE if beams else OTHER
         self.forwarded = self.updated = self.processed = False  # in this step
         self.rows = 0  # of the forward's input
         self.computed = 0  # positions of the forward's input, padding included

