@@ -5,146 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from phasetrace.advise.table.stated import Stated
 from phasetrace.analyze import expected, physics
-from phasetrace.analyze.devices import device
 from phasetrace.analyze.machine import SLOWEST_BANDWIDTH
-from phasetrace.analyze.physics import Ceiling, Shape, bytes_of
-from phasetrace.analyze.shapes import known_shape, mixture_of_experts
-from phasetrace.model import Goal, Group, Knobs, Table
+from phasetrace.analyze.physics import Shape
+from phasetrace.model import Goal
 
-# What engines call the cap on sequences that run at once, and the tokens of one step.
-CAPS = (
-    "max_num_seqs",
-    "max_running_requests",
-    "max_batch_size",
-    "max_concurrent_requests",
-    "parallel",
-    "n_parallel",
-    "max_num_sequences",
-    "max_batch_requests",
-    "OLLAMA_NUM_PARALLEL",
-    "num_parallel",
-    "np",
-)
-BUDGETS = (
-    "max_num_batched_tokens",
-    "chunked_prefill_size",
-    "max_prefill_tokens",
-    "max_batch_prefill_tokens",
-    "max_num_tokens",
-    "n_ubatch",
-    "ubatch_size",
-    "prefill_chunk_size",
-    "n_batch",
-)
-PARALLEL = ("tensor_parallel_size", "tp_size", "tp", "num_shard", "tensor_parallel")
+CRAWLING = 3.0  # times the time that the slowest GPU needs to read the weights
+MANY_TOKENS = 32  # of output: prefill of a usual prompt takes no longer than a few of them
+ALONE = 1.5  # requests open: whole numbers, so anything below two is one
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A group, seen with the table's engine, model and hardware. Seconds, tokens; None is unknown."""
-
-    table: Table
-    group: Group
-    place: int
-
-    @cached_property
-    def name(self) -> str:
-        """How evidence speaks of it."""
-        return f"group {self.group.label or self.place + 1}"
-
-    @cached_property
-    def knobs(self) -> Knobs:
-        """The engine's settings, those of the group before those of the table."""
-        return {**self.table.knobs, **(self.group.knobs or {})}
-
-    def knob(self, *names: str) -> float | None:
-        """The first of these settings that is a number."""
-        for name in names:
-            value = self.knobs.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
-        return None
-
-    @property
-    def cap(self) -> float | None:
-        """Sequences that may run at once."""
-        return self.knob(*CAPS)
-
-    @property
-    def budget(self) -> float | None:
-        """Tokens that one step may compute."""
-        return self.knob(*BUDGETS)
-
-    @property
-    def devices(self) -> float:
-        """How many devices share the model."""
-        own = next((v for n, v in (self.group.knobs or {}).items() if n in PARALLEL), None)
-        stated = self.group.devices or (own if isinstance(own, int) else None)
-        return stated or self.table.hardware.count or self.knob(*PARALLEL) or 1.0
-
-    @property
-    def dtype(self) -> str | None:
-        """Of the computation."""
-        return self.group.dtype or self.table.model.dtype
-
-    @property
-    def quantization(self) -> str | None:
-        """Of the weights; `none` and the like are none."""
-        said = self.group.quantization or self.table.model.quantization
-        if said is None and self.group.dtype is None and (self.table.model.bytes_per_weight or 2.0) < 1.5:
-            return f"{self.table.model.bytes_per_weight:.2g}-byte"
-        return None if said and said.lower() in ("none", "no", "off", "false") else said
-
-    @cached_property
-    def shape(self) -> Shape | None:
-        """The model's, from the table, completed by what is known of its name."""
-        m, known = self.table.model, known_shape(self.table.model.name)
-        parameters = m.parameters or (known.parameters if known else None)
-        own = bytes_of(self.group.quantization) or bytes_of(self.group.dtype)
-        per_weight = own or m.bytes_per_weight or bytes_of(m.quantization) or bytes_of(m.dtype)
-        if not parameters or not per_weight:
-            return None
-        kv = bytes_of(str(self.knobs.get("kv_cache_dtype", ""))) or 2.0
-        same = known if known and abs(known.parameters / parameters - 1) < 0.2 else None
-        return Shape(
-            parameters=parameters,
-            bytes_per_weight=per_weight,
-            active_parameters=m.active_parameters or (same.active_parameters if same else None),
-            layers=m.layers or (same.layers if same else None),
-            kv_heads=m.kv_heads or (same.kv_heads if same else None),
-            head_dim=m.head_dim or (same.head_dim if same else None),
-            hidden_size=m.hidden_size or (same.hidden_size if same else None),
-            kv_bytes=kv,
-        )
-
-    @property
-    def activity_known(self) -> bool:
-        """Whether it is known how many parameters a token uses."""
-        return self.shape is not None and (
-            self.shape.active_parameters is not None or not mixture_of_experts(self.table.model.name)
-        )
-
-    @cached_property
-    def ceiling(self) -> Ceiling | None:
-        """What the devices can do together, from the table, completed by data sheets."""
-        h, known, n = self.table.hardware, device(self.table.hardware.name), self.devices
-        bandwidth = h.memory_bandwidth_gb_s or (known.bandwidth_gb_s if known else None)
-        flops = h.tflops or (known.tflops if known else None)
-        memory = h.memory_gb or (known.memory_gb if known else None)
-        if not bandwidth:
-            return None
-        return Ceiling(
-            bandwidth * 1e9 * n, flops * 1e12 * n if flops else None, memory * 1e9 * n if memory else None, n
-        )
-
-    @property
-    def drafts(self) -> bool:
-        """Whether a step may give several tokens: speculation is on."""
-        stated = self.group.speculative_tokens
-        if stated is not None:
-            return stated > 0
-        return any("specul" in name or "assistant" in name for name in self.knobs)
+class Setting(Stated):
+    """A group: its load, its times, and how they stand against the device. None is unknown."""
 
     # ---- load ----
 
@@ -370,8 +244,3 @@ class Setting:
             return None
         tokens = (self.group.prompt_tokens or 0) + (self.group.output_tokens or self.group.max_tokens or 0)
         return physics.sequences_that_fit(self.shape, self.ceiling, tokens) if tokens else None
-
-
-CRAWLING = 3.0  # times the time that the slowest GPU needs to read the weights
-MANY_TOKENS = 32  # of output: prefill of a usual prompt takes no longer than a few of them
-ALONE = 1.5  # requests open: whole numbers, so anything below two is one

@@ -15,7 +15,21 @@ import pytest
 
 from phasetrace.advise import diagnose_table
 from phasetrace.advise.table import contrast
-from phasetrace.advise.table.rules import client, data, extras, faults, host, load, prefill, queue, step
+from phasetrace.advise.table.rules import (
+    admission,
+    client,
+    data,
+    extras,
+    faults,
+    host,
+    load,
+    neighbours,
+    placement,
+    prefill,
+    queue,
+    reading,
+    step,
+)
 from phasetrace.model import Group, Table
 from phasetrace.read import read_any
 from phasetrace.semconv import Cause
@@ -110,7 +124,8 @@ def test_any_table_is_answered(seed: int) -> None:
 
 
 def thresholds() -> list[tuple[ModuleType, str]]:
-    modules = [client, contrast, data, extras, faults, host, load, prefill, queue, step]
+    modules = [admission, client, contrast, data, extras, faults, host, load, neighbours, placement]
+    modules += [prefill, queue, reading, step]
     named = [
         (module, name)
         for module in modules
