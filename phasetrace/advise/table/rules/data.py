@@ -258,13 +258,9 @@ def against_physics(s: Setting) -> Iterator[str]:
                 f"weights and KV cache of {g.batch:,.0f} sequences need {needed / 1e9:,.0f} GB and"
                 f" the devices have {memory / 1e9:,.0f}: they cannot have run together"
             )
-    if (
-        s.prefill
-        and known
-        and s.ceiling.flops
-        and (g.cached_tokens is not None or g.prefix_cache_hit_rate is not None)
-        and s.new_tokens
-    ):
+    uncached = s.knobs.get("enable_prefix_caching") is False or s.table.engine == "transformers"
+    told = g.cached_tokens is not None or g.prefix_cache_hit_rate is not None or uncached
+    if s.prefill and known and s.ceiling.flops and told and s.new_tokens:
         least = physics.prefill_flops(s.shape, s.new_tokens) / s.ceiling.flops
         if least > 2.5 * s.prefill > 0:
             yield (
