@@ -80,6 +80,14 @@ def defining_class(cls: type, name: str) -> type | None:
     return None
 
 
+def argument(args: tuple[Any, ...], kwargs: dict[str, Any], at: int, name: str) -> Any:
+    """What a wrapper `(self, *args, **kwargs)` was given as its original's parameter `name`, `at` after `self`.
+
+    None where it was left out. A wrapper that names the parameters itself would refuse calls by keyword.
+    """
+    return args[at] if at < len(args) else kwargs.get(name)
+
+
 def around(
     hook: Hook, before: Function | None = None, after: Function | None = None
 ) -> Callable[[Function], Function]:
