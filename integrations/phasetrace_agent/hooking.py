@@ -81,9 +81,9 @@ def defining_class(cls: type, name: str) -> type | None:
 
 
 def argument(args: tuple[Any, ...], kwargs: dict[str, Any], at: int, name: str) -> Any:
-    """What a wrapper `(self, *args, **kwargs)` was given as its original's parameter `name`, `at` after `self`.
+    """What a call gave its original's parameter `name`, which is number `at` of `args`; None if left out.
 
-    None where it was left out. A wrapper that names the parameters itself would refuse calls by keyword.
+    A wrapper takes `*args, **kwargs`: one with parameter names of its own would refuse calls by keyword.
     """
     return args[at] if at < len(args) else kwargs.get(name)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from phasetrace_agent import clock
+from phasetrace_agent.active_span import active_span
 from phasetrace_agent.hooking import Hook
 
 from . import extract
-from .calls import Call, active_span, current
+from .calls import Call, current, leave
 
 Function = Callable[..., Any]
 now = clock.now
@@ -39,7 +40,7 @@ def _around_call(original: Function, chat: bool) -> Function:
             return original(*args, **kwargs)
         finally:
             if token is not None:
-                current.reset(token)
+                leave(token)
 
     return call
 
@@ -62,7 +63,7 @@ def around_add_async(original: Function) -> Function:
             return await original(*args, **kwargs)
         finally:
             if token is not None:
-                current.reset(token)
+                leave(token)
 
     return add_request
 

@@ -6,14 +6,21 @@ task. A request of an HTTP exchange ends when the exchange does: till then its l
 
 from __future__ import annotations
 
-import sys
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any
 
 from phasetrace_agent import clock, layout
 from phasetrace_agent.recorder import Recorder
 
 current: ContextVar[Call | None] = ContextVar("phasetrace_vllm_call", default=None)
+
+
+def leave(token: Token[Call | None]) -> None:
+    """The call that was made the current one is over."""
+    try:
+        current.reset(token)
+    except ValueError:
+        pass  # a coroutine that was given up is closed in another context, which never had this call
 
 
 class Call:
@@ -43,6 +50,16 @@ class Call:
         self.last: int | None = None
         self.gone = False  # the client went away before the end
         self.open = True
+
+    def sent(self, time: int) -> None:
+        """Bytes of the answer were handed to the server."""
+        self.last = time
+        if self.first is None:
+            self.first = time
+
+    def left(self) -> None:
+        """No client is there; a server also says so once the answer is sent."""
+        self.gone = self.gone or any(entry.left > 0 for entry in self.entries)
 
     def over(self, recorder: Recorder) -> None:
         """The exchange has ended: its requests have too, but for those that vLLM has not finished yet."""
@@ -91,20 +108,3 @@ class Entry:
             if call.gone:
                 data["disconnected"] = True
         recorder.finished(self.id, self.time, data)
-
-
-def active_span() -> dict[str, Any] | None:
-    """The application's own OpenTelemetry span around a call, through `sys.modules` and never imported."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return None
-    span = trace.get_current_span()
-    context = span.get_span_context()
-    if not context.is_valid:
-        return None
-    begin = getattr(span, "start_time", None)  # only the SDK's spans tell
-    return {
-        "trace": f"{context.trace_id:032x}",
-        "span": f"{context.span_id:016x}",
-        "begin_wall": begin if type(begin) is int else None,
-    }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phasetrace_agent import clock, layout
-from phasetrace_agent.hooking import Hook, wrap
+from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import extract, facts
@@ -66,17 +66,18 @@ class Core:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._batches: weakref.WeakKeyDictionary[Any, Batches] = weakref.WeakKeyDictionary()
-        self._latest: Callable[[], Any] = lambda: None  # the scheduler asked for last, if it lives
-        self._its: Batches | None = None
+        # The scheduler asked for last, if it lives, and its steps: one object, since threads may ask at once
+        self._latest: tuple[Callable[[], Any], Batches] | None = None
 
     def batches(self, scheduler: Any) -> Batches:
         """The steps of this scheduler."""
-        if self._latest() is scheduler and self._its is not None:
-            return self._its
+        latest = self._latest
+        if latest is not None and latest[0]() is scheduler:
+            return latest[1]
         found = self._batches.get(scheduler)
         if found is None:
             found = self._batches.setdefault(scheduler, Batches(self.recorder))
-        self._its, self._latest = found, weakref.ref(scheduler)
+        self._latest = weakref.ref(scheduler), found
         return found
 
     # ---- requests
@@ -84,7 +85,7 @@ class Core:
     def around_init(self, original: Function) -> Function:
         """Facts are told once the engine stands, since the knobs asked for are not those in effect."""
 
-        def __init__(engine: Any, *args: Any, **kwargs: Any) -> None:
+        def __init__(engine: Any, /, *args: Any, **kwargs: Any) -> None:
             original(engine, *args, **kwargs)
             if START.on and self.recorder.enabled:
                 try:
@@ -97,11 +98,12 @@ class Core:
     def around_preprocess(self, original: Function) -> Function:
         """A request reaches the engine core, in the thread that reads its socket."""
 
-        def preprocess_add_request(engine: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        def preprocess_add_request(engine: Any, /, *args: Any, **kwargs: Any) -> Any:
             entered = now()
-            result = original(engine, request, *args, **kwargs)
+            result = original(engine, *args, **kwargs)
             if RECEIVE.on and self.recorder.enabled:
                 try:
+                    request = argument(args, kwargs, 0, "request")
                     self._received(self.batches(engine.scheduler), request, entered)
                 except Exception as error:
                     RECEIVE.fail(error)
@@ -122,10 +124,11 @@ class Core:
     def around_add(self, original: Function) -> Function:
         """The scheduler has it: till then it waited for the step that was running."""
 
-        def add_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        def add_request(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             if RECEIVE.on and self.recorder.enabled:
                 try:
                     time = now()
+                    request = argument(args, kwargs, 0, "request")
                     batches = self.batches(scheduler)
                     known = batches.requests.get(request.request_id)
                     if known is None:
@@ -134,18 +137,18 @@ class Core:
                         self.recorder.mark(known.id, layout.QUEUED, time)
                 except Exception as error:
                     RECEIVE.fail(error)
-            return original(scheduler, request, *args, **kwargs)
+            return original(scheduler, *args, **kwargs)
 
         return add_request
 
     def around_free(self, original: Function) -> Function:
         """The scheduler is done with a request, whatever the reason."""
 
-        def _free_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(scheduler, request, *args, **kwargs)
+        def _free_request(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(scheduler, *args, **kwargs)
             if STEP.on and self.recorder.enabled:
                 try:
-                    self.batches(scheduler).ended(request, now())
+                    self.batches(scheduler).ended(argument(args, kwargs, 0, "request"), now())
                 except Exception as error:
                     STEP.fail(error)
             return result
@@ -155,13 +158,14 @@ class Core:
     def around_preempt(self, original: Function) -> Function:
         """A request loses its place."""
 
-        def _preempt_request(scheduler: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        def _preempt_request(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             if STEP.on and self.recorder.enabled:
                 try:
+                    request = argument(args, kwargs, 0, "request")
                     self.batches(scheduler).preempted(request.request_id, now())
                 except Exception as error:
                     STEP.fail(error)
-            return original(scheduler, request, *args, **kwargs)
+            return original(scheduler, *args, **kwargs)
 
         return _preempt_request
 
@@ -170,7 +174,7 @@ class Core:
     def around_schedule(self, original: Function) -> Function:
         """A step is put together."""
 
-        def schedule(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        def schedule(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not STEP.on or not self.recorder.enabled:
                 return original(scheduler, *args, **kwargs)
             begin = now()
@@ -192,11 +196,12 @@ class Core:
     def around_grammar(self, original: Function) -> Function:
         """Masks for structured output; where nobody asked for it there are none."""
 
-        def get_grammar_bitmask(scheduler: Any, output: Any, *args: Any, **kwargs: Any) -> Any:
+        def get_grammar_bitmask(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             begin = now()
-            masks = original(scheduler, output, *args, **kwargs)
+            masks = original(scheduler, *args, **kwargs)
             if masks is not None and STEP.on and self.recorder.enabled:
                 try:
+                    output = argument(args, kwargs, 0, "scheduler_output")
                     self.batches(scheduler).masked(output, begin, now())
                 except Exception as error:
                     STEP.fail(error)
@@ -207,22 +212,25 @@ class Core:
     def around_update(self, original: Function) -> Function:
         """A step's tokens are out where this ends."""
 
-        def update_from_output(scheduler: Any, output: Any, runner: Any, *args: Any, **kwargs: Any) -> Any:
+        def update_from_output(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not STEP.on or not self.recorder.enabled:
-                return original(scheduler, output, runner, *args, **kwargs)
+                return original(scheduler, *args, **kwargs)
             begin = now()
             try:
                 batches = self.batches(scheduler)
                 batches.updating = True
             except Exception as error:
                 STEP.fail(error)
-                return original(scheduler, output, runner, *args, **kwargs)
+                return original(scheduler, *args, **kwargs)
             try:
-                result = original(scheduler, output, runner, *args, **kwargs)
+                result = original(scheduler, *args, **kwargs)
             finally:
                 batches.updating = False
             try:
-                batches.updated(scheduler, output, runner.sampled_token_ids, result, begin, now())
+                end = now()
+                output = argument(args, kwargs, 0, "scheduler_output")
+                sampled = argument(args, kwargs, 1, "model_runner_output").sampled_token_ids
+                batches.updated(scheduler, output, sampled, result, begin, end)
             except Exception as error:
                 STEP.fail(error)
             return result

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phasetrace_agent import clock
-from phasetrace_agent.hooking import Hook, wrap
+from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import extract
@@ -100,12 +100,12 @@ class Frontend:
     def around_register(self, original: Function) -> Function:
         """A request is known; next it is sent to the engine core."""
 
-        def add_request(processor: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(processor, request, *args, **kwargs)
+        def add_request(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, *args, **kwargs)
             if REGISTER.on and self.recorder.enabled:
                 try:
-                    group = args[1] if len(args) > 1 else kwargs.get("parent_req")
-                    self._registered(request, group)
+                    request = argument(args, kwargs, 0, "request")
+                    self._registered(request, argument(args, kwargs, 2, "parent_req"))
                 except Exception as error:
                     REGISTER.fail(error)
             return result
@@ -152,10 +152,11 @@ class Frontend:
     def around_finish(self, original: Function) -> Function:
         """A sequence is done, in the midst of `process_outputs`."""
 
-        def _finish_request(processor: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(processor, state, *args, **kwargs)
+        def _finish_request(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, *args, **kwargs)
             if OUTPUT.on and self.recorder.enabled:
                 try:
+                    state = argument(args, kwargs, 0, "req_state")
                     self._finishing.append((state.request_id, state))
                 except Exception as error:
                     OUTPUT.fail(error)
@@ -166,20 +167,23 @@ class Frontend:
     def around_outputs(self, original: Function) -> Function:
         """Outputs of a step: turned into text and handed to whoever waits for them."""
 
-        def process_outputs(processor: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        def process_outputs(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
             begin = now()
-            result = original(processor, outputs, *args, **kwargs)
-            if self._finishing and OUTPUT.on:
-                try:
-                    self._finished(outputs, begin, now())
-                except Exception as error:
-                    OUTPUT.fail(error)
+            result = original(processor, *args, **kwargs)
+            if self._finishing:
+                # Let go of in any case: vLLM's states hold the prompts
+                finishing, self._finishing = self._finishing, []
+                if OUTPUT.on:
+                    try:
+                        outputs = argument(args, kwargs, 0, "engine_core_outputs")
+                        self._finished(finishing, outputs, begin, now())
+                    except Exception as error:
+                        OUTPUT.fail(error)
             return result
 
         return process_outputs
 
-    def _finished(self, outputs: Any, begin: int, end: int) -> None:
-        finishing, self._finishing = self._finishing, []
+    def _finished(self, finishing: list[tuple[str, Any]], outputs: Any, begin: int, end: int) -> None:
         reasons = {output.request_id: output.finish_reason for output in outputs}
         for name, state in finishing:
             entry = self._entries.pop(name, None)
@@ -197,8 +201,13 @@ class Frontend:
     def around_abort(self, original: Function) -> Function:
         """The client went away, or the application thought better of it."""
 
-        def abort_requests(processor: Any, *args: Any, **kwargs: Any) -> Any:
-            states = processor.request_states.copy() if OUTPUT.on and self._entries else {}
+        def abort_requests(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            states: dict[str, Any] = {}
+            if OUTPUT.on and self._entries:
+                try:
+                    states = processor.request_states.copy()
+                except Exception as error:
+                    OUTPUT.fail(error)
             aborted = original(processor, *args, **kwargs)
             if OUTPUT.on and self.recorder.enabled:
                 try:
@@ -213,15 +222,16 @@ class Frontend:
     def around_error(self, original: Function) -> Function:
         """The engine core has died: so have all its requests."""
 
-        def propagate_error(processor: Any, error: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(processor, error, *args, **kwargs)
+        def propagate_error(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, *args, **kwargs)
             if OUTPUT.on and self.recorder.enabled:
                 try:
-                    told = {"reason": "error", "error": type(error).__name__}
+                    died_of = argument(args, kwargs, 0, "e")
+                    told = {"reason": "error", "error": type(died_of).__name__}
                     for name in list(self._entries):
                         self._ended(name, processor.request_states.get(name), told)
-                except Exception as failure:
-                    OUTPUT.fail(failure)
+                except Exception as error:
+                    OUTPUT.fail(error)
             return result
 
         return propagate_error

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from phasetrace_agent import clock
+from phasetrace_agent.active_span import active_span
 from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
 from . import extract
-from .calls import Call, active_span, current
+from .calls import Call, current, leave
 
 EXCHANGE = Hook("vllm.http")
 now = clock.now
@@ -24,35 +25,40 @@ class Exchanges:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One exchange, or whatever else the server calls its application for."""
-        if scope["type"] != "http" or not EXCHANGE.on or not self.recorder.enabled:
-            await self.app(scope, receive, send)
-            return
-        try:
-            call = call_of(scope)
-            token = current.set(call)
-        except Exception as error:
-            EXCHANGE.fail(error)
+        call = None
+        if EXCHANGE.on and self.recorder.enabled:
+            try:
+                call = call_of(scope) if scope["type"] == "http" else None
+            except Exception as error:
+                EXCHANGE.fail(error)
+        if call is None:
             await self.app(scope, receive, send)
             return
 
         async def watched_send(message: Any) -> None:
             await send(message)
-            if message["type"] == "http.response.body" and message.get("body"):
-                call.last = now()
-                if call.first is None:
-                    call.first = call.last
+            if EXCHANGE.on:
+                try:
+                    if message["type"] == "http.response.body" and message.get("body"):
+                        call.sent(now())
+                except Exception as error:
+                    EXCHANGE.fail(error)
 
         async def watched_receive() -> Any:
             message = await receive()
-            # A server also says so once the answer is sent
-            if message["type"] == "http.disconnect" and any(entry.left > 0 for entry in call.entries):
-                call.gone = True
+            if EXCHANGE.on:
+                try:
+                    if message["type"] == "http.disconnect":
+                        call.left()
+                except Exception as error:
+                    EXCHANGE.fail(error)
             return message
 
+        token = current.set(call)
         try:
             await self.app(scope, watched_receive, watched_send)
         finally:
-            current.reset(token)
+            leave(token)
             try:
                 call.over(self.recorder)
             except Exception as error:

@@ -1,7 +1,10 @@
 """Calls, exchanges and what is said of their requests, without vLLM and without a server."""
 
 import asyncio
+import gc
 import inspect
+import weakref
+from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +12,19 @@ import pytest
 
 from phasetrace_agent import layout
 from phasetrace_agent.hooking import wrap
-from phasetrace_vllm import calls, frontend
+from phasetrace_vllm import calls, frontend, http
 from phasetrace_vllm.calls import current
 from phasetrace_vllm.http import Exchanges, put_around
 from tests.integrations.vllm.fakes import Heard, named
 
 TRACEPARENT = ("00-" + "a" * 32 + "-" + "b" * 16 + "-01").encode()
+
+
+class Detokenizer:
+    """How much text a request has given."""
+
+    def num_output_tokens(self) -> int:
+        return 5
 
 
 class OutputProcessor:
@@ -27,20 +37,20 @@ class OutputProcessor:
         self.request_states[request.request_id] = SimpleNamespace(
             request_id=request.request_id,
             prompt_len=3,
-            detokenizer=SimpleNamespace(num_output_tokens=lambda: 5),
+            detokenizer=Detokenizer(),
         )
 
-    def process_outputs(self, outputs: Any) -> None:
-        for output in outputs:
-            self._finish_request(self.request_states[output.request_id])
+    def process_outputs(self, engine_core_outputs: Any) -> None:
+        for output in engine_core_outputs:
+            self._finish_request(req_state=self.request_states[output.request_id])
 
-    def _finish_request(self, state: Any) -> None:
-        del self.request_states[state.request_id]
+    def _finish_request(self, req_state: Any) -> None:
+        del self.request_states[req_state.request_id]
 
-    def abort_requests(self, names: Any) -> list[str]:
-        return [name for name in names if self.request_states.pop(name, None)]
+    def abort_requests(self, request_ids: Any, internal: bool = False) -> list[str]:
+        return [name for name in request_ids if self.request_states.pop(name, None)]
 
-    def propagate_error(self, error: Exception) -> None: ...
+    def propagate_error(self, e: Exception) -> None: ...
 
 
 @pytest.fixture
@@ -168,6 +178,52 @@ def test_when_the_engine_dies_so_do_its_requests(heard: Heard, processor: Any) -
     assert (told["error"], told["reason"]) == ("RuntimeError", "error")
 
 
+def test_calls_by_keyword_are_recorded_like_others(heard: Heard, processor: Any) -> None:
+    group = SimpleNamespace(request_id="g", sampling_params=SimpleNamespace(n=1))
+    processor.add_request(request=asked("0_g"), prompt=None, parent_req=group)
+    processor.process_outputs(engine_core_outputs=[done("0_g")])
+    processor.add_request(request=asked("b"), prompt=None)
+    processor.abort_requests(request_ids=["b"], internal=True)
+    processor.add_request(request=asked("c"), prompt=None)
+    processor.propagate_error(e=RuntimeError("secret"))
+    assert [data["external"] for _, _, data in heard.of("arrived")] == ["g", "b", "c"]
+    told = [(data["reason"], data.get("error")) for _, _, data in heard.of("finished")]
+    assert told == [("length", None), ("abort", "aborted"), ("error", "RuntimeError")]
+
+
+def test_states_that_cannot_be_copied_are_no_concern_of_the_application(
+    heard: Heard, processor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Uncopied(dict[str, Any]):
+        def copy(self) -> Any:
+            raise RuntimeError
+
+    monkeypatch.setattr(frontend.OUTPUT, "on", True)
+    processor.request_states = Uncopied()
+    processor.add_request(asked("r"), None)
+    assert processor.abort_requests(["r"]) == ["r"]
+    assert not frontend.OUTPUT.on
+
+
+def test_no_state_is_kept_once_outputs_are_given_up(
+    heard: Heard, processor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontend.OUTPUT, "on", True)
+    seen: list[Any] = []
+
+    class Outputs(list[Any]):
+        def __iter__(self) -> Any:
+            for output in super().__iter__():
+                seen.append(weakref.ref(processor.request_states[output.request_id].detokenizer))
+                yield output
+            frontend.OUTPUT.on = False  # in the midst of a step
+
+    processor.add_request(asked("r"), None)
+    processor.process_outputs(Outputs([done("r")]))
+    gc.collect()
+    assert [state() for state in seen] == [None]
+
+
 def test_what_is_wrapped_behaves_as_before(heard: Heard, processor: Any) -> None:
     plain = inspect.signature(OutputProcessor.add_request)
     assert inspect.signature(type(processor).add_request) == plain
@@ -217,3 +273,52 @@ def test_other_than_http_passes_through(heard: Heard) -> None:
     asyncio.run(Exchanges(app, heard)({"type": "lifespan"}, "receive", "send"))
     assert seen == [({"type": "lifespan"}, "receive", "send")]
     assert calls.current.get() is None
+
+
+class Parked:
+    """Never ready."""
+
+    def __await__(self) -> Any:
+        yield
+
+
+def test_a_coroutine_that_is_given_up_may_be_closed_elsewhere(heard: Heard) -> None:
+    async def app(*args: Any) -> None:
+        await Parked()
+
+    class AsyncLLM:
+        async def add_request(self) -> None:
+            await Parked()
+
+    frontend.hook_async(heard, SimpleNamespace(AsyncLLM=AsyncLLM))
+    scope = {"type": "http", "path": "/"}
+    for given_up in (Exchanges(app, heard)(scope, None, None), AsyncLLM().add_request()):
+        copy_context().run(given_up.send, None)
+        given_up.close()
+    assert calls.current.get() is None
+
+
+def test_messages_of_another_make_pass_through(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        monkeypatch.setattr(http.EXCHANGE, "on", True)
+        got.append(await receive())
+        assert not http.EXCHANGE.on
+        monkeypatch.setattr(http.EXCHANGE, "on", True)
+        await send(None)
+        assert not http.EXCHANGE.on
+
+    assert exchange(app, heard, ["odd"]) == [None]
+    assert got == ["odd"]
+
+
+def test_a_scope_of_another_make_passes_through(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http.EXCHANGE, "on", True)
+    seen: list[Any] = []
+
+    async def app(*args: Any) -> None:
+        seen.append(args)
+
+    asyncio.run(Exchanges(app, heard)({}, "receive", "send"))
+    assert seen == [({}, "receive", "send")]

@@ -1,0 +1,107 @@
+"""What is wrapped of the engine core and its scheduler, without vLLM."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phasetrace_agent import layout
+from phasetrace_vllm import core
+from phasetrace_vllm.core import Core
+from tests.integrations.vllm.fakes import Heard, outputs, request, scheduled, scheduler
+
+
+class Scheduler:
+    """vLLM's verbs, by vLLM's names of their parameters."""
+
+    def __init__(self) -> None:
+        vars(self).update(vars(scheduler(running=1)))
+
+    def add_request(self, request: Any) -> None:
+        self.requests[request.request_id] = request
+
+    def schedule(self, throttle_prefills: bool = False) -> Any:
+        return scheduled(("r",), r=8)
+
+    def get_grammar_bitmask(self, scheduler_output: Any) -> Any:
+        return "masks"
+
+    def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> Any:
+        return outputs(r=1)
+
+    def _preempt_request(self, request: Any, timestamp: float) -> None: ...
+
+    def _free_request(self, request: Any, delay_free_blocks: bool = False) -> None: ...
+
+
+class EngineCore:
+    """The same of the engine core."""
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+
+    def preprocess_add_request(self, request: Any) -> Any:
+        return request
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
+    """What is heard of the classes above once they are hooked."""
+    heard = Heard()
+    monkeypatch.setattr(core, "_cores", [])
+    for kind, hook in ((EngineCore, core.hook_core), (Scheduler, core.hook_scheduler)):
+        for name, plain in dict(vars(kind)).items():
+            if callable(plain):
+                monkeypatch.setattr(kind, name, plain)  # so that it is put back
+        assert hook(heard, SimpleNamespace(**{kind.__name__: kind})) == []
+    for hook in (core.START, core.RECEIVE, core.STEP):
+        monkeypatch.setattr(hook, "on", True)
+    yield heard
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_calls_by_position_and_by_keyword_are_recorded(heard: Heard, named: bool) -> None:
+    def call(function: Any, **arguments: Any) -> Any:
+        return function(**arguments) if named else function(*arguments.values())
+
+    asked = request("r", sampling_params=None)
+    asked.sampling_params = SimpleNamespace()
+    engine = EngineCore()
+    own = engine.scheduler
+    call(engine.preprocess_add_request, request=asked)
+    call(own.add_request, request=asked)
+    output = call(own.schedule, throttle_prefills=False)
+    assert call(own.get_grammar_bitmask, scheduler_output=output) == "masks"
+    runner = SimpleNamespace(sampled_token_ids=[[1]])
+    assert call(own.update_from_output, scheduler_output=output, model_runner_output=runner)
+    call(own._preempt_request, request=asked, timestamp=1.0)
+    call(own._free_request, request=asked, delay_free_blocks=False)
+    assert core.RECEIVE.on and core.STEP.on
+    assert [mark[1] for mark in heard.of("mark")] == [
+        layout.RECEIVED,
+        layout.QUEUED,
+        layout.SCHEDULED,
+        layout.PREEMPTED,
+    ]
+    assert len(heard.of("step")) == 1
+    assert len(heard.of("finished")) == 1
+
+
+def test_schedulers_in_two_threads_keep_to_their_own_steps() -> None:
+    made = Core(Heard())
+    schedulers = [Scheduler(), Scheduler()]
+    own = [made.batches(one) for one in schedulers]
+
+    def mixed_up(row: int) -> int:
+        return sum(made.batches(schedulers[row]) is not own[row] for _ in range(20_000))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(mixed_up, (0, 1))) == [0, 0]
+    finally:
+        sys.setswitchinterval(interval)
