@@ -52,7 +52,6 @@ class Part(StrEnum):
     DETOKENIZE = "detokenize"
     ENGINE_BUSY = "engine-busy"
     SCHEDULER = "scheduler"
-    OTHERS = "others"  # other requests' work
     OTHER = "other"  # inside the phase and in no part; always shown
 
 
@@ -544,6 +543,15 @@ class NotEnoughData:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What a machine reaches: measured, or stated with a trace."""
+
+    bandwidth_bytes_s: float
+    flops_s: float | None = None
+    source: str = "measured"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The verdict: findings ranked by the time they win on the goal, the first one is the answer."""
 
@@ -554,3 +562,4 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     not_enough: tuple[NotEnoughData, ...] = ()
     slo: Mapping[str, float] | None = None  # metric -> seconds
+    ceilings: Ceilings | None = None  # of the machine, where they were given

@@ -11,8 +11,7 @@ from phasetrace.advise.gain import won
 from phasetrace.advise.rules import RULES
 from phasetrace.advise.verdict import healthy, unknown, verdict
 from phasetrace.advise.words import percent
-from phasetrace.analyze.machine import Ceilings
-from phasetrace.model import Breakdown, Diagnosis, Finding, Goal, NotEnoughData, Phase
+from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Goal, NotEnoughData, Phase
 from phasetrace.semconv import Cause
 
 WORTH = 0.15  # of the goal metric: DESIGN.md section 8; what less brings is lost in the noise of most systems
@@ -45,6 +44,7 @@ def diagnose(
         findings=findings,
         not_enough=not_enough,
         slo=slo,
+        ceilings=ceilings,
     )
 
 

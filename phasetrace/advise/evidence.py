@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phasetrace.advise.workload import Workload, workload
-from phasetrace.analyze.machine import Ceilings
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
 from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
 from phasetrace.analyze.warm_up import excess_by_request
-from phasetrace.model import Breakdown, Goal, ModelFacts, Part, Phase, RequestBreakdown
+from phasetrace.model import Breakdown, Ceilings, Goal, ModelFacts, Part, Phase, RequestBreakdown
 
 KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 

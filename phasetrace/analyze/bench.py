@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from phasetrace.analyze import physics
-from phasetrace.analyze.machine import Ceilings
 from phasetrace.analyze.physics import Ceiling, Shape
+from phasetrace.model import Ceilings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from phasetrace.model import ModelFacts
+from phasetrace.model import Ceilings, ModelFacts
 
 # The least memory bandwidth, in bytes a second, of devices that people run language models on: one channel of
 # DDR4 reached from one core; an NVIDIA T4 (320 GB/s) less a third; the first Apple M1. A step that takes many
@@ -16,15 +14,6 @@ BYTES = {
     "float16": 2,
     "float8_e4m3fn": 1,
 }  # of the cache; others are cached in 2
-
-
-@dataclass(frozen=True, slots=True)
-class Ceilings:
-    """What a machine reaches: measured, or stated with a trace."""
-
-    bandwidth_bytes_s: float
-    flops_s: float | None = None
-    source: str = "measured"
 
 
 def weight_floor_ns(model: ModelFacts | None, ceilings: Ceilings | None) -> float | None:

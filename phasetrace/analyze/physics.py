@@ -165,12 +165,6 @@ def ridge_tokens(shape: Shape, ceiling: Ceiling) -> float | None:
     return shape.bytes_per_weight * ceiling.flops / (2 * ceiling.bandwidth)
 
 
-def intensity(shape: Shape, tokens: float, context: float = 0) -> float:
-    """Operations a byte read, of a forward over `tokens` tokens with `context` cached each [Williams]."""
-    kv = (kv_bytes_per_token(shape) or 0.0) * context * tokens
-    return 2 * shape.active * tokens / (touched_weight_bytes(shape, tokens) + kv)
-
-
 def sequences_that_fit(shape: Shape, ceiling: Ceiling, tokens: float, usable: float = 0.9) -> float | None:
     """Sequences of so many tokens whose KV fits beside the weights in the usable share of memory.
 

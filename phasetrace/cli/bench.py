@@ -38,7 +38,9 @@ from phasetrace.errors import UsageError
     help="[default: float32 on a CPU, else bfloat16]",
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
-@click.option("--keep/--no-keep", default=True, help="Keep the result as this machine's ceilings.")
+@click.option(
+    "--keep/--no-keep", default=True, help="Keep the result for `phasetrace diagnose --ceilings kept`."
+)
 def command(python: str, keep: bool, **options: Any) -> int:
     """Measure prefill over lengths, decode over batches and contexts, memory bandwidth and arithmetic.
 

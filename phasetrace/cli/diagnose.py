@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from phasetrace.analyze.machine import Ceilings
 from phasetrace.cli import fail_on, inputs, terminal
 from phasetrace.errors import UsageError
-from phasetrace.model import Diagnosis, Goal, Recording, Table
+from phasetrace.model import Ceilings, Diagnosis, Goal, Recording, Table
 
 FOUND = 1  # the exit code of a finding beyond --fail-on
 
@@ -35,6 +34,12 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     help="Knobs, model and hardware for a trace without them: JSON, or the log of a vLLM server.",
 )
 @click.option(
+    "--ceilings",
+    metavar="kept|FILE",
+    help="What `phasetrace bench` measured: `kept` if the recording is of this machine, or the file that"
+    " bench kept on another. [default: none, since a trace does not say whose machine it is of]",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "markdown"]),
@@ -55,6 +60,7 @@ def command(
     goal: str | None,
     slo: str | None,
     config: str | None,
+    ceilings: str | None,
     form: str | None,
     output: Path | None,
     limits: tuple[str, ...] | None,
@@ -74,6 +80,8 @@ def command(
             raise UsageError(
                 f"{sources[0]} is a table: it names engine and model itself, without --engine-config"
             )
+        if ceilings is not None:
+            raise UsageError(f"{sources[0]} is a table: it names the hardware itself, without --ceilings")
         diagnosis = advise.diagnose_table(found, goal=wanted, slo=promised)
     else:
         recording = stated.beside(found) if config is not None else found
@@ -81,20 +89,31 @@ def command(
             analyze.breakdown(recording),
             goal=wanted,
             slo=promised,
-            ceilings=stated.ceilings or kept(recording),
+            ceilings=stated.ceilings or (of_file(recording, ceilings) if ceilings is not None else None),
         )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0
 
 
-def kept(recording: Recording) -> Ceilings | None:
-    """What `phasetrace bench` measured here, where the recording was made on that one device of this host."""
+def of_file(recording: Recording, name: str) -> Ceilings:
+    """What `phasetrace bench` kept of the recording's one kind of device: on this machine, or in a file.
+
+    Raises:
+        UsageError: that device is not in it, or the recording does not name one.
+    """
     from phasetrace.supervise import bench
 
-    devices = {model.device for model in recording.models.values()}
-    only = devices.pop() if len(devices) == 1 else None
-    return bench.kept(only) if only and recording.source == "phasetrace" else None
+    devices = {model.device for model in recording.models.values() if model.device}
+    if len(devices) != 1:
+        ran = " and ".join(sorted(devices)) or "no known device"
+        raise UsageError(f"--ceilings needs a model on one kind of device; this recording's ran on {ran}")
+    path = bench.kept_in() if name == "kept" else Path(name)
+    (device,) = devices
+    found = bench.kept(device, path)
+    if found is None:
+        raise UsageError(f"{path} holds no ceilings of a device {device}; `phasetrace bench` measures them")
+    return found
 
 
 def renderer(form: str) -> Render:

@@ -20,8 +20,7 @@ from phasetrace.mapping import Attributes, ResourceSpans, Span, TokenSpans, Valu
 from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
 from phasetrace.semconv import Attribute as A
 
-LONGEST_LINE = 4 << 20  # what receivers along the way accept
-_FULL_LINE = 512 << 10  # a line is ended before it grows beyond: parsed, it takes 20 times as much memory
+FULL_LINE = 512 << 10  # a line is ended before it grows beyond: parsed, it takes 20 times as much memory
 _ERROR = 2  # OTLP's status code
 _INTERNAL = 1  # OTLP's span kind
 
@@ -44,7 +43,7 @@ def _lines(resource: Attributes, scope: Scope, pieces: Iterable[bytes]) -> Itera
     line: list[bytes] = []
     size = empty
     for piece in pieces:
-        if line and size + len(piece) + 1 > _FULL_LINE:
+        if line and size + len(piece) + 1 > FULL_LINE:
             yield b"".join((head, b",".join(line), tail))
             line, size = [], empty
         line.append(piece)

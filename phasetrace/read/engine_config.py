@@ -14,11 +14,10 @@ from os import PathLike, fspath
 from typing import Any
 
 from phasetrace.analyze.devices import device
-from phasetrace.analyze.machine import Ceilings
 from phasetrace.analyze.shapes import known_shape
 from phasetrace.errors import UsageError
 from phasetrace.mapping import derived_id
-from phasetrace.model import ModelFacts, Process, Recording, Request
+from phasetrace.model import Ceilings, ModelFacts, Process, Recording, Request
 from phasetrace.read.json_text import parse
 from phasetrace.read.source import Source
 from phasetrace.read.vllm_log import from_vllm_log, is_vllm_log

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from phasetrace.model import Breakdown, Diagnosis, Finding, Recording, Table
+from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Recording, Table
+from phasetrace.render.units import three_digits
 
 
 class Engine(NamedTuple):
@@ -100,6 +101,14 @@ def overhead(recording: Recording) -> float | None:
     if begin is None or end is None or end <= begin:
         return None
     return sum(p.hook_ns for p in recording.processes) / (end - begin)
+
+
+def ceilings(used: Ceilings) -> str:
+    """What the device was taken to reach, and who says so."""
+    rates = [f"{three_digits(used.bandwidth_bytes_s / 1e9)} GB/s"]
+    if used.flops_s is not None:
+        rates.append(f"{three_digits(used.flops_s / 1e12)} TFLOP/s")
+    return f"ceilings {', '.join(rates)}: {used.source}"
 
 
 def leading(diagnosis: Diagnosis) -> Finding | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from phasetrace.model import Breakdown, Diagnosis, Finding, Percentiles, PhaseTime, Prediction
+from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Percentiles, PhaseTime, Prediction
 from phasetrace.render import context
 from phasetrace.render.units import seconds
 
@@ -36,6 +36,7 @@ def document(d: Diagnosis) -> Json:
         "verdict": d.verdict,
         "goal": d.goal.value,
         "slo": _slo(d.slo),
+        "ceilings": _ceilings(d.ceilings),
         "engine": {"name": engine.name, "version": engine.version},
         "requests": context.counts(b)._asdict(),
         "coverage": context.coverage(b.recording)._asdict(),
@@ -51,6 +52,13 @@ def _slo(slo: Mapping[str, float] | None) -> Json | None:
     if slo is None:
         return None
     return {str(metric).removesuffix("_s") + "_s": _finite(limit) for metric, limit in slo.items()}
+
+
+def _ceilings(c: Ceilings | None) -> Json | None:
+    if c is None:
+        return None
+    flops = _finite(c.flops_s)
+    return {"bandwidth_bytes_s": _finite(c.bandwidth_bytes_s), "flops_s": flops, "source": c.source}
 
 
 def _metrics(b: Breakdown) -> Json:

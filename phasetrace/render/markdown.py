@@ -24,7 +24,8 @@ def diagnosis(d: Diagnosis) -> str:
     further = context.further(d)
     if further:
         blocks += ["**Also**", _bullets([_one_line(f) for f in further])]
-    caveats = [*seen(d, _INK), *(x.defect for x in d.breakdown.defects)]
+    caveats = [*seen(d, _INK), *([context.ceilings(d.ceilings)] if d.ceilings else [])]
+    caveats += (x.defect for x in d.breakdown.defects)
     caveats += [f"not split: {what}" for what in d.breakdown.unsplit]
     caveats += [f"cannot tell {rule.cause}; missing: {rule.measure}" for rule in d.not_enough]
     blocks += ["**The data**", _bullets(caveats)]

@@ -127,6 +127,8 @@ def others(d: Diagnosis, ink: Ink) -> list[str]:
 def caveats(d: Diagnosis, ink: Ink) -> list[str]:
     """What the verdict rests on: coverage, what the data lacks, what could not be split or decided."""
     lines = seen(d, ink)
+    if d.ceilings is not None:
+        lines += ink.wrap(ink.say(context.ceilings(d.ceilings)))
     lines += _asides("data", [x.defect for x in d.breakdown.defects], ink)
     lines += _asides("not split", d.breakdown.unsplit, ink)
     lines += _undecided(d.not_enough, ink)

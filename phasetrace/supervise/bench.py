@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from phasetrace.analyze.machine import Ceilings
 from phasetrace.errors import UsageError
+from phasetrace.model import Ceilings
 
 PROGRAM = "measure.py"
 
@@ -72,7 +72,7 @@ def keep(device: str, ceilings: Ceilings) -> Path:
     """
     path = kept_in()
     known = _read(path)
-    known[device] = {"bandwidth_bytes_s": ceilings.bandwidth_bytes_s, "flops_s": ceilings.flops_s}
+    known[_kind(device)] = {"bandwidth_bytes_s": ceilings.bandwidth_bytes_s, "flops_s": ceilings.flops_s}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
@@ -83,13 +83,20 @@ def keep(device: str, ceilings: Ceilings) -> Path:
     return path
 
 
-def kept(device: str) -> Ceilings | None:
-    """What was measured of this device of this machine before; None where nothing was, or it is damaged."""
-    found: Any = _read(kept_in()).get(device)
+def kept(device: str, path: Path | None = None) -> Ceilings | None:
+    """What bench kept of this kind of device, here or in that file; None where there is nothing."""
+    path = path or kept_in()
+    found: Any = _read(path).get(_kind(device))
     try:
-        return Ceilings(float(found["bandwidth_bytes_s"]), float(found["flops_s"]), "phasetrace bench")
+        source = f"phasetrace bench, {path}"
+        return Ceilings(float(found["bandwidth_bytes_s"]), float(found["flops_s"]), source)
     except (TypeError, KeyError, ValueError):
         return None
+
+
+def _kind(device: str) -> str:
+    """What a recording says of `cuda:0`: the kind."""
+    return device.split(":")[0]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,8 +8,7 @@ import pytest
 
 from phasetrace.advise import diagnose
 from phasetrace.analyze import breakdown
-from phasetrace.analyze.machine import Ceilings
-from phasetrace.model import Diagnosis, Goal, ModelFacts, Recording
+from phasetrace.model import Ceilings, Diagnosis, Goal, ModelFacts, Recording
 from phasetrace.semconv import Cause
 from tests import builders
 from tests.builders import EPOCH, MS

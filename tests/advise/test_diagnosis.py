@@ -6,8 +6,7 @@ import pytest
 
 from phasetrace.advise import diagnose
 from phasetrace.analyze import breakdown
-from phasetrace.analyze.machine import Ceilings
-from phasetrace.model import Diagnosis, Goal, Recording, RequestStatus
+from phasetrace.model import Ceilings, Diagnosis, Goal, Recording, RequestStatus
 from tests.advise import scenes
 
 

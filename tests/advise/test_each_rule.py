@@ -9,8 +9,7 @@ import numpy as np
 from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.rules import batching, decode, frontend, host, prefill, queue, step_cost
 from phasetrace.analyze import breakdown
-from phasetrace.analyze.machine import Ceilings
-from phasetrace.model import Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
+from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
 from phasetrace.model import Sequence as Row
 from tests import builders
 from tests.advise import scenes

@@ -38,7 +38,6 @@ def test_a_large_batch_is_bound_by_arithmetic() -> None:
     assert physics.decode_floor_s(LLAMA_7B, A100, batch=4 * ridge) == pytest.approx(
         2 * 6.74e9 * 4 * ridge / 312e12
     )
-    assert physics.intensity(LLAMA_7B, 1) == pytest.approx(1.0)
     assert physics.ridge_tokens(replace(LLAMA_7B, bytes_per_weight=1), A100) == pytest.approx(ridge / 2)
 
 

@@ -3,10 +3,12 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from phasetrace.cli import main
+from phasetrace.model import Ceilings
 from phasetrace.supervise import bench
 
 Captured = pytest.CaptureFixture[str]
@@ -40,7 +42,9 @@ def test_the_report_and_the_ceilings(tmp_path: Path, capsys: Captured) -> None:
     assert "a second sequence adds 500 µs" in out
     assert "memory bandwidth" in err and "banner" not in out
     kept = bench.kept("cpu")
-    assert kept is not None and kept.bandwidth_bytes_s == 10e9 and kept.source == "phasetrace bench"
+    assert (
+        kept is not None and kept.bandwidth_bytes_s == 10e9 and kept.source.startswith("phasetrace bench, ")
+    )
     assert bench.kept("cuda") is None
 
 
@@ -63,6 +67,26 @@ def test_damaged_ceilings_are_as_none() -> None:
     assert bench.kept("cpu") is None
     bench.kept_in().write_text("[")
     assert bench.kept("cpu") is None
+
+
+def diagnosed(trace: Path, capsys: Captured, *options: str) -> Any:
+    assert main(["diagnose", str(trace), "--format", "json", *options]) == 0
+    return json.loads(capsys.readouterr().out)["ceilings"]
+
+
+def test_kept_ceilings_are_used_only_where_asked_for_and_the_report_says_it(
+    trace: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    bench.keep("cpu:0", Ceilings(10e9, 100e9))
+    assert diagnosed(trace, capsys) is None  # it may be of another machine
+    used = diagnosed(trace, capsys, "--ceilings", "kept")
+    assert used["bandwidth_bytes_s"] == 10e9 and str(bench.kept_in()) in used["source"]
+    other = bench.kept_in().rename(tmp_path / "other.json")
+    assert diagnosed(trace, capsys, "--ceilings", str(other))["source"] == f"phasetrace bench, {other}"
+    assert main(["diagnose", str(trace), "--ceilings", str(other)]) == 0
+    assert "ceilings 10.0 GB/s, 0.100 TFLOP/s" in capsys.readouterr().out
+    assert main(["diagnose", str(trace), "--ceilings", "kept"]) == 2
+    assert "no ceilings of a device cpu" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from phasetrace.emit.otlp_json import LONGEST_LINE, to_lines
+from phasetrace.emit.otlp_json import FULL_LINE, to_lines
 from phasetrace.mapping import ResourceSpans, Span, to_spans
 from phasetrace.model import Recording, StepCount
 from tests.builders import generation, recording, request, steps
@@ -91,10 +91,10 @@ def test_a_percent_sign_in_a_name_is_only_a_percent_sign() -> None:
     )
 
 
-def test_no_line_is_longer_than_receivers_accept() -> None:
+def test_a_line_is_ended_before_it_is_too_long() -> None:
     many = [Span("ab" * 16, f"{n:016x}", None, "x" * 100_000, 1, 2) for n in range(100)]
     lines = list(to_lines([ResourceSpans({}, many)]))
-    assert len(lines) > 1 and all(len(line) <= LONGEST_LINE for line in lines)
+    assert len(lines) > 1 and all(len(line) <= FULL_LINE for line in lines)
     assert sum(line.count(b'"spanId"') for line in lines) == 100
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from phasetrace.mapping import Attributes, Span
 
-SECOND, MILLISECOND, NANOSECOND = 10**9, 10**6, 1
+SECOND, NANOSECOND = 10**9, 1
 
 
 class Duration(StrEnum):

@@ -9,9 +9,6 @@ Names: `vllm/tracing/utils.py`; the child spans are those of its pull request 44
 from phasetrace.read.dialects.dialect import Dialect, Stage, Written
 
 NAME = "llm_request"
-ENGINE_SPANS = ("vllm.llm_engine", "vllm.engine")  # scopes
-
-
 _OTHERS = ("tensorrt", "trtllm")  # whose spans have the same name
 
 

@@ -29,7 +29,6 @@ SPECULATING = (
 )
 PAYS = 1.1  # times faster: what drafting has to win, for the memory and the variance that it brings
 POOR = 0.35  # of the drafted tokens are accepted: below, shorter drafts win whatever a draft costs
-LARGE_BATCH = 32  # sequences: verification then computes enough to be bound by arithmetic
 USUAL_DRAFT = 0.05  # of a step that drafting one token costs, where the table does not tell
 ON_LOGITS = (
     "repetition_penalty",

@@ -21,7 +21,6 @@ LONG_CONTEXT = 2000  # tokens: below, the KV cache of a sequence is a hundredth 
 SEEN = 0.15  # of what a step reads: from there on a growing KV cache can be what makes it longer
 LONGER = 2.0  # times the context, between two groups
 EAGER = ("enforce_eager", "disable_cuda_graph", "no_cuda_graph")
-GRAPHED = ("vllm", "sglang", "tensorrt-llm", "tgi", "llama.cpp")  # engines that capture decode by default
 # Times: what a static cache and a compiled step win in transformers, from about 0.9 ms a layer to 0.3 ms; its
 # generation loop stays in Python. Engines that capture the whole step come down to what `expected` says.
 COMPILED = 3.0
