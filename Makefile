@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up all that they need: Python 3.11 or newer and make are enough.
 
-PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TORCH = 2.13.0
 TRANSFORMERS = 4.46.3 4.57.6 5.24.0

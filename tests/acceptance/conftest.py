@@ -21,6 +21,14 @@ def engine(engine_python: Path, current_transformers_dir: Path, examples: Path) 
     return Engine(engine_python, (current_transformers_dir,), examples)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No ceilings of the machine that runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def opentelemetry_folder() -> Path:
     """A folder with OpenTelemetry for the application, apart from its engine."""
@@ -31,11 +39,11 @@ def opentelemetry_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def fault(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """Record an example with a planted fault, once."""
+def fault(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Record an example with a planted fault, once; and once more for each further `attempt`."""
 
     @cache
-    def record(name: str, *arguments: str) -> Run:
+    def record(name: str, *arguments: str, attempt: int = 0) -> Run:
         script = engine.examples / "faults" / f"{name}.py"
         run = engine.record(tmp_path_factory.mktemp(name), [str(engine.python), str(script), *arguments])
         assert run.done.returncode == 0, run.done.stderr

@@ -51,12 +51,15 @@ def test_ends_by_itself(engine: Engine, tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.soak(50)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed_in_the_middle_of_decoding(engine: Engine, tmp_path: Path, number: signal.Signals) -> None:
+def test_killed_in_the_middle_of_decoding(
+    engine: Engine, tmp_path: Path, number: signal.Signals, request: pytest.FixtureRequest
+) -> None:
+    steps = random.Random(request.node.name).randint(20, 200)  # another in each round of `make soak`
     progress = tmp_path / "progress"
     progress.mkdir()
     started = engine.start(tmp_path / "run", engine.application("stepping.py", "for-long", str(progress)))
     with started:
-        pid = wait_for_steps(progress, random.randint(20, 200))
+        pid = wait_for_steps(progress, steps)
         os.kill(pid, number)
         _, errors = started.communicate(timeout=PATIENCE_S)
     assert started.returncode == 128 + number, errors
