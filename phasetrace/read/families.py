@@ -138,9 +138,14 @@ def _outside(
             found.update(above)
         elif (around := outer.around(span, found)) is not None:
             found.add(around)
+    circular = {place for place, family in heads.items() if place in _up(family.head.span, spans)}
+    for _ in circular:
+        doubts.say("a span is above itself by its links to parents: which one holds the others is unknown")
     inner = [place for place in heads if place not in found and heads[place].dialect.gateway]
     for place in inner:  # a gateway's gateway
-        found.update(p for p in _up(heads[place].head.span, spans) if p in heads and _from_outside(heads[p]))
+        if place not in circular:
+            way = _up(heads[place].head.span, spans)
+            found.update(p for p in way if p in heads and _from_outside(heads[p]))
     return found
 
 

@@ -171,6 +171,20 @@ def test_a_clients_span_over_a_servers_is_counted_once(tmp_path: Path) -> None:
     assert [r.span_id for r in read(path).requests] == [f"{2:016x}"]
 
 
+@pytest.mark.parametrize("parents", [(2, 1), (1, 1), (2, 2)])
+@pytest.mark.parametrize("kind", [2, 3])
+@pytest.mark.parametrize("name", ["chat", "gateway.request"])
+def test_spans_that_are_each_others_parent_are_read_and_the_cycle_is_named(
+    tmp_path: Path, parents: tuple[int, int], kind: int, name: str
+) -> None:
+    path = tmp_path / "trace.json"
+    span = {"name": name, "attributes": pairs(gen_ai__operation__name="chat"), "kind": kind}
+    path.write_bytes(otlp(*({**span, "parentSpanId": f"{n:016X}"} for n in parents)))
+    found = read(path)
+    assert found.requests
+    assert any("above itself" in defect.defect for defect in found.defects)
+
+
 @pytest.mark.parametrize(
     ("content", "error", "says"),
     [
