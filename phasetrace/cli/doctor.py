@@ -16,7 +16,7 @@ def command(argv: tuple[str, ...]) -> int:
     """Say what `phasetrace run -- COMMAND` would hook, and what not, and why.
 
     COMMAND itself is not run: only its Python is started, with a short script that looks at the environment.
-    Without COMMAND it is the `python` on PATH that is looked at.
+    Without COMMAND it is the `python` on PATH that is looked at. Exits with 1 if a check fails.
     """
     examination = supervise.examine(argv or ("python",))
     for check in examination:
