@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from itertools import count
 
-from . import bootstrap, clock, layout, process, signals
+from . import clock, layout, process, signals
 from .spool import Spool
 
 TYPE_CHECKING = False
@@ -23,11 +23,6 @@ _SAMPLE_MASK = 31  # one step in 32 tells what its record cost
 _SAMPLES_TOLD = 32  # samples from one telling to the next; the first comes after 4
 _STEP, _SEGMENT_BYTES, _ECHO = layout.STEP, layout.SEGMENT_BYTES, layout.ECHO
 _write_length = struct.Struct("<I").pack_into
-
-
-def current() -> Recorder | None:
-    """The recorder of this process, or None where nothing is recorded."""
-    return bootstrap.recorder()
 
 
 class Recorder:
@@ -43,6 +38,11 @@ class Recorder:
         self._samples: list[int] = []
         self._layouts: dict[tuple[int, int], tuple[int, Callable[..., None]]] = {}
         spool.on_first_segment = self._introduction
+
+    @property
+    def spool_folder(self) -> str:
+        """Where the records go; the run's salt lies there."""
+        return self._spool.folder
 
     def facts(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
         """What holds for the process, an engine or a model; the latest wins key by key."""

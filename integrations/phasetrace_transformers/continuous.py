@@ -7,17 +7,16 @@ name for it. It arrives when the engine made its state, since from then on it st
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from typing import Any
 
 from phasetrace_agent import clock, layout
-from phasetrace_agent.hooking import Hook, wrap
+from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import parent, prefix
 from .batches import Known, Loop, Scheduled, batch_of, created, ending, given_by, prompt_of
-from .known import model_key, salt
+from .known import salt, seen
 from .wrappers import Function
 
 MODULE = "transformers.generation.continuous_batching"
@@ -26,14 +25,20 @@ STEP = Hook("transformers.continuous.step")
 SCHEDULE, FORWARD, OUTPUT = (layout.PART_CODE[name] for name in ("schedule", "forward", "output"))
 now = clock.now
 
+_engine: Engine | None = None
+
 
 def hook_continuous(recorder: Recorder) -> None:
     """Wrap the manager, the processor and the scheduler, where this version has them."""
+    global _engine
     api = sys.modules.get(MODULE + ".continuous_api")
     scheduler = sys.modules.get(MODULE + ".scheduler")
     if api is None or scheduler is None:
         return
-    engine = Engine(recorder)
+    if _engine is None:
+        _engine = Engine(recorder)
+    engine = _engine
+    engine.tell(recorder)
     wrap(api.ContinuousBatchingManager, "add_request", engine.around_add_request)
     wrap(scheduler.Scheduler, "add_waiting_request", engine.around_add_waiting)
     processor = api.ContinuousBatchProcessor
@@ -45,11 +50,23 @@ def hook_continuous(recorder: Recorder) -> None:
 
 
 class Engine:
-    """What is known of all managers in this process."""
+    """What is known of all managers in this process.
+
+    The application's threads and the engine's share it without a lock, which a fork could leave held in the
+    child: each says its part first and then looks for the other's, and `pop` gives a thing to one of them.
+    Where an engine's parameter is read, it is by `argument`: the engine's own calls may name it.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
+        self._begin(recorder)
+
+    def tell(self, recorder: Recorder) -> None:
+        """From now on tell this recorder; another one knows nothing of what was told before."""
+        if recorder is not self.recorder:
+            self._begin(recorder)
+
+    def _begin(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self._lock = threading.Lock()
         self._requests: dict[str, Known] = {}
         self._early: dict[str, dict[str, Any]] = {}  # said of a request before the engine took it
         self._model: int | None = None
@@ -67,16 +84,16 @@ class Engine:
     def around_add_request(self, original: Function) -> Function:
         """In the application's thread: its span, and the prompt's hashes, once the request is on its way."""
 
-        def add_request(manager: Any, *args: Any, **kwargs: Any) -> Any:
+        def add_request(manager: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not ADD.on or not self.recorder.enabled:
                 return original(manager, *args, **kwargs)
             try:
-                self._model = model_key(self.recorder, manager.model)
+                self._model = seen(self.recorder, manager.model).key
             except Exception as error:
                 ADD.fail(error)
             name = original(manager, *args, **kwargs)
             try:
-                self._added(name, args[0] if args else kwargs.get("input_ids"))
+                self._added(name, argument(args, kwargs, 0, "input_ids"))
             except Exception as error:
                 ADD.fail(error)
             return name
@@ -89,14 +106,15 @@ class Engine:
         secret = salt(self.recorder)
         if secret and isinstance(ids, (list, tuple)):
             early["prefix"] = prefix.chunks(list(ids), secret)
-        with self._lock:
-            known = self._requests.get(name)
-            if known is None:
-                self._early[name] = early
-                return
-        self._tell_early(known, early)
+        self._early[name] = early
+        known = self._requests.get(name)
+        if known is not None:
+            self._tell_early(known, name)
 
-    def _tell_early(self, known: Known, early: dict[str, Any]) -> None:
+    def _tell_early(self, known: Known, name: str) -> None:
+        early = self._early.pop(name, None)
+        if early is None:  # none yet, or another thread has told it
+            return
         hashed = early.pop("prefix", None)
         if early:
             self.recorder.detail(known.id, early)
@@ -106,9 +124,10 @@ class Engine:
     def around_add_waiting(self, original: Function) -> Function:
         """The engine has a request; again where it was put back into the queue."""
 
-        def add_waiting_request(scheduler: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
+        def add_waiting_request(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
             if ADD.on and self.recorder.enabled:
                 try:
+                    state = argument(args, kwargs, 0, "state")
                     known = self._requests.get(state.request_id)
                     if known is None:
                         self._arrived(state)
@@ -116,7 +135,7 @@ class Engine:
                         self.recorder.mark(known.id, layout.PREEMPTED, now())
                 except Exception as error:
                     ADD.fail(error)
-            return original(scheduler, state, *args, **kwargs)
+            return original(scheduler, *args, **kwargs)
 
         return add_waiting_request
 
@@ -136,11 +155,8 @@ class Engine:
             data["model"] = self._model
         recorder.arrived(known.id, time, data)
         recorder.mark(known.id, layout.RECEIVED, time)
-        with self._lock:
-            self._requests[state.request_id] = known
-            early = self._early.pop(state.request_id, None)
-        if early is not None:
-            self._tell_early(known, early)
+        self._requests[state.request_id] = known
+        self._tell_early(known, state.request_id)
         return known
 
     # ---- the step
@@ -148,7 +164,7 @@ class Engine:
     def around_prepare(self, original: Function) -> Function:
         """A step begins; where nothing is to do there is none."""
 
-        def prepare_next_batch(processor: Any, *args: Any, **kwargs: Any) -> Any:
+        def prepare_next_batch(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not STEP.on or not self.recorder.enabled:
                 return original(processor, *args, **kwargs)
             entered = now()
@@ -193,7 +209,7 @@ class Engine:
     def around_forward(self, original: Function) -> Function:
         """Forward, logits and sampling in one."""
 
-        def _generation_step(processor: Any, *args: Any, **kwargs: Any) -> Any:
+        def _generation_step(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
             result = original(processor, *args, **kwargs)
             self._forwarded(processor)
             return result
@@ -203,9 +219,9 @@ class Engine:
     def around_forward_of_manager(self, original: Function) -> Function:
         """The same where the manager has it."""
 
-        def _generation_step(manager: Any, processor: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(manager, processor, *args, **kwargs)
-            self._forwarded(processor)
+        def _generation_step(manager: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(manager, *args, **kwargs)
+            self._forwarded(argument(args, kwargs, 0, "batch_processor"))
             return result
 
         return _generation_step
@@ -213,14 +229,16 @@ class Engine:
     def _forwarded(self, processor: Any) -> None:
         if STEP.on and self.recorder.enabled:
             try:
-                self._loop(processor).cut(FORWARD, now())
+                loop = self._loop(processor)
+                if loop.batches:  # else recording has begun in the middle of a step
+                    loop.cut(FORWARD, now())
             except Exception as error:
                 STEP.fail(error)
 
     def around_update(self, original: Function) -> Function:
         """The step's tokens are out where this ends."""
 
-        def update_batch(processor: Any, *args: Any, **kwargs: Any) -> Any:
+        def update_batch(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
             recording = STEP.on and self.recorder.enabled
             if recording:
                 try:
@@ -270,9 +288,12 @@ class Engine:
     def around_error(self, original: Function) -> Function:
         """A request failed."""
 
-        def _handle_request_error(processor: Any, error: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(processor, error, state, *args, **kwargs)
+        def _handle_request_error(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = original(processor, *args, **kwargs)
+            if not STEP.on or not self.recorder.enabled:
+                return result
             try:
+                error, state = argument(args, kwargs, 0, "error"), argument(args, kwargs, 1, "state")
                 told = {"reason": "error", "error": type(error).__name__}
                 known = self._requests.get(state.request_id)
                 if known is not None:
@@ -285,8 +306,7 @@ class Engine:
         return _handle_request_error
 
     def _finished(self, name: str, time: int, data: dict[str, Any]) -> None:
-        with self._lock:
-            known = self._requests.pop(name, None)
-            self._early.pop(name, None)
+        known = self._requests.pop(name, None)
+        self._early.pop(name, None)
         if known is not None:
             self.recorder.finished(known.id, time, data)

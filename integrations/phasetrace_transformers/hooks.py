@@ -6,7 +6,6 @@ touched, since each of these breaks a compiled model.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +24,6 @@ from .wrappers import (
     around_processors,
     around_streamer,
     around_update,
-    forked,
     now,
     thread,
 )
@@ -63,8 +61,6 @@ def hook_generation(recorder: Recorder, module: Any) -> list[str]:
         if isinstance(found, type):
             wrap(found, "get_candidates", around_draft)
             wrap(found, "update_candidate_strategy", around_draft)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
     return []
 
 

@@ -1,13 +1,12 @@
-"""What is known once a process or a model: its number and facts, the run's salt, the number of threads."""
+"""What is told once a recorder: a model's number and facts, the run's salt, the number of threads."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from phasetrace_agent import layout, signals
 from phasetrace_agent.hooking import Hook
@@ -17,10 +16,24 @@ from . import facts
 
 FACTS = Hook("transformers.facts")
 
-_models: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-_devices: dict[int, str | None] = {}  # by model
-_first_sight = threading.Lock()  # of a model
-_threads = 0
+
+class Seen(NamedTuple):
+    """A model that was told of."""
+
+    key: int  # its number in the recording
+    device: str | None  # the kind of device on which it runs
+
+
+class Told:
+    """What one recorder has been told."""
+
+    def __init__(self) -> None:
+        self.models: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
+        self.threads = 0
+
+
+# By recorder: after a stop the next one writes to a spool that knows nothing yet
+_told: weakref.WeakKeyDictionary[Recorder, Told] = weakref.WeakKeyDictionary()
 
 
 def attempt(hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
@@ -33,30 +46,25 @@ def attempt(hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
     return None
 
 
-def device_of(key: int) -> str | None:
-    """The kind of device on which this model runs."""
-    return _devices.get(key)
-
-
-def model_key(recorder: Recorder, model: Any) -> int:
-    """The number of this model in the recording; its facts are told the first time."""
-    global _threads
-    key = _models.get(model)
-    if key is None:
-        with _first_sight:
-            key = _models.get(model)
-            if key is None:
-                key = recorder.next_id()
-                told = attempt(FACTS, facts.model_facts, model) or {}
-                _devices[key] = told.get("device")
-                recorder.facts(layout.MODEL, key, told)
-                _models[model] = key
+def seen(recorder: Recorder, model: Any) -> Seen:
+    """This model's number in the recording, and its device; its facts are told the first time."""
+    told = _told.get(recorder)
+    if told is None:
+        told = _told.setdefault(recorder, Told())
+    found = told.models.get(model)
+    if found is None:
+        # No lock: of threads that see a model at the same time, one tells
+        about = attempt(FACTS, facts.model_facts, model) or {}
+        own = Seen(recorder.next_id(), about.get("device"))
+        found = told.models.setdefault(model, own)
+        if found is own:
+            recorder.facts(layout.MODEL, own.key, about)
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch is not None and hasattr(torch, "get_num_threads") else 0
-    if threads != _threads:
-        _threads = threads
+    if threads != told.threads:
+        told.threads = threads
         recorder.facts(layout.PROCESS, 0, {"threads": threads})
-    return key
+    return found
 
 
 _salts: dict[str, bytes] = {}
@@ -64,7 +72,7 @@ _salts: dict[str, bytes] = {}
 
 def salt(recorder: Recorder) -> bytes:
     """The run's salt; empty where there is none, and then nothing is hashed."""
-    folder = recorder._spool.folder
+    folder = recorder.spool_folder
     if folder not in _salts:
         try:
             with open(os.path.join(folder, "salt"), "rb") as file:

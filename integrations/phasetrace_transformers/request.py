@@ -10,7 +10,7 @@ from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
 from . import device, extract, parent, prefix
-from .known import attempt, device_of, model_key, salt
+from .known import attempt, salt, seen
 from .timeline import Timeline
 
 COUNTED_AT_ARRIVAL = 1 << 16  # ids and masks up to this size are read before the call, larger ones after it
@@ -43,9 +43,9 @@ class Request:
         self.busy = False  # inside a hook: what it calls belongs to it
         self.is_parents = False  # this is a forked child's copy
         self.pending_events: Any = None
-        key = model_key(recorder, model)
+        known = seen(recorder, model)
         self.call = call = extract.Call(model, args, kwargs)
-        self.device: device.Device | None = attempt(DEVICE, device.of, device_of(key), recorder.device)
+        self.device: device.Device | None = attempt(DEVICE, device.of, known.device, recorder.device)
         self.prompts: list[dict[str, int]] | None = None
         self.ids: extract.Rows | None = None
         self.mask: extract.Rows | None = None
@@ -56,7 +56,7 @@ class Request:
             "engine": "transformers",
             "operation": "chat" if before.in_pipeline and before.chat else "text_completion",
             "mode": chosen,
-            "model": key,
+            "model": known.key,
             "settings": attempt(SETTINGS, extract.settings, call),
             "cached": extract.cached_tokens(call),
             "tokenize": before.tokenize if before.in_pipeline else None,
@@ -95,7 +95,8 @@ class Request:
             attempt(DEVICE, self.device.clock.poll)
 
     def forward_begins(self) -> None:
-        """Time the forward on its device too."""
+        """Time the forward on its device too; one that no update followed ends here: a chunk of a prompt."""
+        self.forward_ended()
         if self.device is not None:
             self.pending_events = attempt(DEVICE, self.device.clock.begin)
 
@@ -136,9 +137,11 @@ class Request:
     def let_go(self) -> None:
         """Keep nothing of the application's alive."""
         self.call.forget()
+        self.ids = None
         self.timeline.write = _no_step
         if self.pending_events is not None and self.device is not None:
             self.device.clock.give_back(self.pending_events)
+            self.pending_events = None
 
     def _count_prompts(self) -> None:
         call = self.call
@@ -189,13 +192,13 @@ class Request:
 
     def _hash_prompts(self) -> None:
         """Hash each prompt; after the request, so that it stands in nobody's time to first token."""
+        ids, self.ids = self.ids, None
         secret = salt(self.recorder)
-        if self.ids is None or not secret:
+        if ids is None or not secret:
             return
-        for row, tokens in enumerate(extract.without_padding(self.ids, self.mask)[:HASHED_SEQUENCES]):
+        for row, tokens in enumerate(extract.without_padding(ids, self.mask)[:HASHED_SEQUENCES]):
             hashes, lengths = prefix.chunks(tokens, secret)
             self.recorder.prefix(self.id, row * self.call.sequences_each, hashes, lengths)
-        self.ids = None
 
 
 def _no_step(*_: Any) -> None:

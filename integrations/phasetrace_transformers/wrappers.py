@@ -6,6 +6,7 @@ that calls a model is logits processing.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -48,6 +49,10 @@ def forked() -> None:
     request, thread.request, thread.last = thread.request, None, None
     if request is not None:
         request.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # here, since it cannot be taken back and hooking happens several times
+    os.register_at_fork(after_in_child=forked)
 
 
 def around(hook: Hook, after: After, before: Callable[[Request], None] | None = None) -> MakeWrapper:

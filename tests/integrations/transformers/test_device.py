@@ -54,3 +54,14 @@ def test_a_tensor_too_large_stays_unknown_until_there_is_room() -> None:
     device.done = 1
     copies.poll()
     assert copies.read(OnDevice([[1] * 6]), told.append)
+
+
+def test_a_lock_that_a_fork_left_held_hangs_nobody() -> None:
+    device = Slow()
+    clock = DeviceClock(device.event, lambda *_: None)
+    copies = HostCopies(Pinned([], (8,)), device.event)
+    clock._polling.acquire()
+    copies._busy.acquire()
+    clock.poll()
+    assert not copies.read(OnDevice([[1]]), lambda rows: None)
+    copies.poll()

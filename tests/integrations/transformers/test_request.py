@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from phasetrace_transformers import device, hooks, known, parent, request, wrappers
+from phasetrace_agent.hooking import Hook
+from phasetrace_transformers import device, hooks, parent, request, wrappers
 from phasetrace_transformers.device import Device, DeviceClock, HostCopies
 from phasetrace_transformers.request import Request
 from tests.integrations.transformers.fakes import FakeModel, FakeTensor, OnDevice, Pinned, Slow
@@ -52,7 +53,6 @@ class Listener:
 @pytest.fixture(autouse=True)
 def salted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "salt", lambda recorder: b"s" * 16)
-    monkeypatch.setattr(known, "_models", {})
 
 
 def made(listener: Any, model: FakeModel, *args: Any, before: Any = ALONE, **kwargs: Any) -> Request:
@@ -135,6 +135,39 @@ def test_let_go_keeps_no_tensor() -> None:
     told.finished(told.timeline.last + 50, FakeTensor([[7, 8]]), None)
     told.let_go()
     assert told.call.arguments == {}
+
+
+@pytest.mark.parametrize("fails", ["the request", "hashing"])
+def test_let_go_keeps_no_prompt(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    def failing(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(request, "PREFIX", Hook("test"))
+    monkeypatch.setattr(request.prefix, "chunks", failing)
+    told = made(Listener(), FakeModel(), FakeTensor([[7]]))
+    assert told.ids == [[7]]
+    if fails == "hashing":
+        told.finished(told.timeline.last + 50, FakeTensor([[7, 8]]), None)
+        assert not request.PREFIX.on
+    told.let_go()
+    assert told.ids is None
+
+
+def test_every_chunk_of_a_prompt_has_its_device_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, listener = Slow(), Listener()
+    place = Device(DeviceClock(slow.event, listener.device), HostCopies(Pinned([], (64,)), slow.event))
+    monkeypatch.setattr(device, "of", lambda kind, done: place)
+    chunks = device.POOL + 10
+    told = made(listener, FakeModel(), FakeTensor([[7] * 2 * chunks]))
+    for _ in range(chunks):
+        slow.done = slow.given
+        at = told.timeline.last
+        told.forward_begins()
+        told.timeline.prepared(at + 1, at + 2, 1, 2, 2 * chunks)
+    told.forward_ended()
+    slow.done = slow.given
+    place.poll()
+    assert [entry[:2] for entry in listener.devices] == [(told.id, index) for index in range(chunks)]
 
 
 def test_a_forked_child_tells_nothing_of_its_parents_call(monkeypatch: pytest.MonkeyPatch) -> None:
