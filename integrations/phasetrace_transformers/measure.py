@@ -17,7 +17,7 @@ SEED_TOKENS = 512  # read, and written: the seed measurement
 LENGTHS = (16, 64, 128, 256, 512, 1024)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 CONTEXTS = (128, 512, 1024, 2048)
-LONGEST_ROUND_S = 20.0  # a measurement whose first round takes longer is the last of its row
+LONGEST_S = 20.0  # rounds end once they have taken this; a measurement that takes half of it ends its row
 
 
 def say(**what: Any) -> None:
@@ -32,12 +32,23 @@ class Machine:
     def __init__(self, torch: Any, name: Optional[str], dtype: Optional[str]) -> None:
         self.torch = torch
         self.name = name or ("cuda" if torch.cuda.is_available() else "cpu")
-        self.dtype = getattr(torch, dtype or ("float32" if self.name == "cpu" else "bfloat16"))
+        self.kind = self.name.split(":")[0]
+        self.dtype = getattr(torch, dtype or ("float32" if self.kind == "cpu" else "bfloat16"))
 
     def finish(self) -> None:
         """Wait until the device has done what it was given."""
-        if self.name.startswith("cuda"):
-            self.torch.cuda.synchronize()
+        wait = self.of_kind("synchronize")
+        if wait is not None:
+            wait(*(() if self.kind == "mps" else (self.name,)))
+
+    def called(self) -> str:
+        """The product's name, where torch knows it."""
+        name = self.of_kind("get_device_name")
+        return str(name(self.name)) if name is not None else self.kind
+
+    def of_kind(self, function: str) -> Any:
+        """A function of this kind of device, such as `torch.cuda.synchronize`; None for the host."""
+        return None if self.kind == "cpu" else getattr(getattr(self.torch, self.kind, None), function, None)
 
     def seconds(self, work: Callable[[], Any], rounds: int = ROUNDS) -> float:
         """The median time of some work, after one run that warms up."""
@@ -49,7 +60,7 @@ class Machine:
             work()
             self.finish()
             taken.append(time.perf_counter() - begin)
-            if sum(taken) > LONGEST_ROUND_S:
+            if sum(taken) > LONGEST_S:
                 break
         return statistics.median(taken)
 
@@ -58,18 +69,17 @@ def measure_machine(machine: Machine, quick: bool) -> None:
     """Memory bandwidth by a copy (read and write), arithmetic by a product of matrices."""
     torch = machine.torch
     say(progress="memory bandwidth and arithmetic")
-    size = (64 << 20) if machine.name == "cpu" else (512 << 20)
+    size = (64 << 20) if machine.kind == "cpu" else (512 << 20)
     source = torch.empty(size // 2 if quick else size, dtype=torch.uint8, device=machine.name)
     target = torch.empty_like(source)
     taken = machine.seconds(lambda: target.copy_(source))
-    n = (1024 if quick else 2048) if machine.name == "cpu" else 8192
+    n = (1024 if quick else 2048) if machine.kind == "cpu" else 8192
     a = torch.ones(n, n, dtype=machine.dtype, device=machine.name)
     multiplied = machine.seconds(lambda: a @ a)
-    name = torch.cuda.get_device_name() if machine.name.startswith("cuda") else "cpu"
     say(
         what="machine",
         device=machine.name,
-        name=name,
+        name=machine.called(),
         threads=torch.get_num_threads(),
         dtype=str(machine.dtype).split(".")[-1],
         bandwidth_bytes_s=2 * source.numel() / taken,
@@ -156,13 +166,13 @@ class Runs:
             say(progress="prefill of %d tokens" % length)
             taken = self.read(length)
             say(what="prefill", tokens=length, seconds=taken)
-            if taken > LONGEST_ROUND_S / 2:
+            if taken > LONGEST_S / 2:
                 break
         for batch in self.row(BATCHES):
             say(progress="decode of %d at a time" % batch)
             taken = statistics.median(self.write(batch, 64, STEPS))
             say(what="decode", batch=batch, context=64 + STEPS // 2, seconds=taken)
-            if taken * STEPS > LONGEST_ROUND_S / 2:
+            if taken * STEPS > LONGEST_S / 2:
                 break
         for context in self.row(CONTEXTS):
             say(progress="decode after %d tokens" % context)
