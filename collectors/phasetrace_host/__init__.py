@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import time
 
+from phasetrace_agent.layout import GC
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from phasetrace_agent.recorder import Recorder
 
-GC = 1
 # Young collections take some 10 us and come by the thousand; no step notices what is shorter than this.
 THRESHOLD_NS = 100_000
 

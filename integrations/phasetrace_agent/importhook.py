@@ -113,14 +113,14 @@ def activate(trigger: str) -> None:
             __import__(package)
             integration: Any = sys.modules[package]
             integration.instrument(recorder)
-            if hasattr(integration, "HOOKS") and package not in _priced:
-                _priced.add(package)
+            if hasattr(integration, "HOOKS") and _priced.get(package) is not recorder:
+                _priced[package] = recorder
                 _tell_costs(recorder, integration.HOOKS)
         except Exception as error:
             _failed(package, error)
 
 
-_priced: "set[str]" = set()
+_priced: "dict[str, Recorder]" = {}  # whom the costs have been told
 
 
 def _tell_costs(recorder: "Recorder", hooks: "Mapping[str, int]") -> None:
