@@ -73,6 +73,7 @@ def test_every_call_is_a_request(both: Both) -> None:
 
 
 def test_steps_add_up_to_the_request(both: Both) -> None:
+    checked = 0
     for request in both.recording.requests:
         if request.mode == "continuous" or request.status != RequestStatus.OK:
             continue
@@ -85,6 +86,8 @@ def test_steps_add_up_to_the_request(both: Both) -> None:
             assert (sum(one.parts.values()) == one.end_ns - one.begin_ns).all()
             assert (one.begin_ns[1:] == one.end_ns[:-1]).all()
         assert steps[-1].end_ns[-1] <= (request.finished_ns or 0)
+        checked += 1
+    assert checked >= 20
 
 
 def test_tokens_of_padded_rows_beams_and_parallel_samples(both: Both) -> None:
@@ -103,7 +106,9 @@ def test_beams_that_end_early_say_so(both: Both) -> None:
 
 def test_speculation_yields_several_tokens_a_step(both: Both) -> None:
     for mode in ("assisted", "prompt_lookup"):
-        for request in both.requests(mode):
+        requests = both.requests(mode)
+        assert requests
+        for request in requests:
             steps = sum(len(s) for s in both.steps(request))
             given = steps + sum(count.tokens - 1 for count in request.yields)
             assert request.output_tokens is not None
