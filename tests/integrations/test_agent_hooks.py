@@ -217,6 +217,19 @@ importlib.reload(engine.core)
     assert costs["step"] > 0
 
 
+def test_a_second_spool_is_told_all_again(engine_app: Run) -> None:
+    second = engine_app.base / "second"
+    second.mkdir()
+    code = """
+import engine.core
+bootstrap.stop()
+bootstrap.start("second")
+"""
+    assert output(engine_app, code) == ""
+    told = [layout.decode_blob(payload)[3] for kind, payload in read_spool(second) if kind == layout.FACTS]
+    assert [facts for facts in told if "costs" in facts]
+
+
 def test_a_module_that_was_imported_before_is_hooked_too(engine_app: Run) -> None:
     code = """
 importhook.uninstall()
