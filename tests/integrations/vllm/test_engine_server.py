@@ -11,6 +11,7 @@ import pytest
 
 from phasetrace.analyze.breakdown import breakdown
 from phasetrace.model import Phase, Recording, Request, RequestStatus
+from phasetrace_agent import layout
 from tests.integrations.agent import Run
 from tests.integrations.vllm.engine import recording, serve
 
@@ -23,6 +24,15 @@ CLIENTS = range(0x10, 0x10 + 12)
 def traceparent(number: int) -> str:
     """The client's span of this number."""
     return f"00-{number:032x}-{number:016x}-01"
+
+
+def await_ends(run: Run) -> None:
+    """Wait till frontend and core have recorded the end of all that they have recorded the arrival of."""
+    for _ in range(600):
+        if len(run.blobs(layout.ARRIVED)) == len(run.blobs(layout.FINISHED)):
+            return
+        time.sleep(0.1)
+    raise AssertionError("a request did not end")
 
 
 @dataclass
@@ -63,7 +73,7 @@ def seen(vllm_python: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathF
         with ThreadPoolExecutor(len(CLIENTS)) as pool:
             seen.answers.update(zip(CLIENTS, pool.map(client, CLIENTS), strict=True))
         server.leave(prompt=said, max_tokens=900)
-        time.sleep(2)  # for the server to notice
+        await_ends(run)  # once the server has noticed
     seen.recorded = recording(run)
     yield seen
 
@@ -137,6 +147,7 @@ def test_a_refused_request_is_none(seen: Seen) -> None:
 
 def test_all_time_is_accounted_for(seen: Seen) -> None:
     made = breakdown(seen.recorded)
+    assert len(made.requests) == len(seen.recorded.requests) > 0
     for request in made.requests:
         assert sum(phase.ns for phase in request.phases) == request.e2e_ns
         assert request.phase_ns(Phase.UNATTRIBUTED) == 0
