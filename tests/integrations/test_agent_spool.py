@@ -107,20 +107,23 @@ recorder.facts(2, 1, {"engine": "stand-in"})
 stop = threading.Event()
 
 def write():
-    while not stop.is_set():
-        recorder.mark(os.getpid(), 1, 1)
+    while not stop.wait(0.0002):  # in bursts: without a pause three threads fill a disk, and forks wait for it
+        for _ in range(50):
+            recorder.mark(os.getpid(), 1, 1)
 
 threads = [threading.Thread(target=write) for _ in range(3)]
 for thread in threads:
     thread.start()
-for _ in range(20):
-    pid = os.fork()
-    if not pid:
-        for _ in range(200):
-            recorder.mark(os.getpid(), 1, 1)
-        os._exit(0)
-    os.waitpid(pid, 0)
-stop.set()
+try:
+    for _ in range(20):
+        pid = os.fork()
+        if not pid:
+            for _ in range(200):
+                recorder.mark(os.getpid(), 1, 1)
+            os._exit(0)
+        os.waitpid(pid, 0)
+finally:
+    stop.set()
 """
 
 
