@@ -107,7 +107,7 @@ recorder.facts(2, 1, {"engine": "stand-in"})
 stop = threading.Event()
 
 def write():
-    while not stop.wait(0.0002):  # in bursts: without a pause three threads fill a disk, and forks wait for it
+    while not stop.wait(0.0002):  # in bursts: three threads without a pause fill a disk
         for _ in range(50):
             recorder.mark(os.getpid(), 1, 1)
 
