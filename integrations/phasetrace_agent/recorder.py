@@ -7,6 +7,7 @@ once.
 
 from __future__ import annotations
 
+import json  # noqa: F401  of layout: a fork beside a thread that imports it would find it locked
 import struct
 from itertools import count
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import struct
 import sys
 
 from . import clock, layout, signals
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import mmap
 
 _length = struct.Struct("<I").pack_into
 _head = struct.Struct("<B3x").pack_into
@@ -45,8 +42,6 @@ class Segment:
     @classmethod
     def create(cls, folder: str, me: Identity, number: int) -> Segment:
         """A new file. Raises OSError where there is no room or no right to."""
-        import mmap
-
         path = os.path.join(folder, os.urandom(8).hex() + ".seg")
         new = path + ".new"  # until it has its header: a reader never meets half of one
         try:

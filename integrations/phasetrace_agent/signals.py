@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Built in, and here: a module that one thread imports while another forks stays locked in the child for good
+import _signal  # type: ignore[import-not-found]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
@@ -28,11 +31,9 @@ def pass_on(error: BaseException) -> None:
 
 
 def _handlers() -> set[CodeType]:
-    import signal
-
     found = set()
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
+    for number in _signal.valid_signals():
+        handler = _signal.getsignal(number)
         method = vars(type(handler)).get("__call__")
         for function in (handler, getattr(handler, "func", None), method):
             code = getattr(getattr(function, "__func__", function), "__code__", None)
