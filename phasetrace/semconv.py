@@ -57,6 +57,7 @@ class SpanName(Described):
     DELIVERY = ("delivery", "", "from the last token until the user had it")
     STEPS = ("phasetrace.steps", "", "up to 1,024 steps of an engine, column by column (files only)")
     PAUSES = ("phasetrace.pauses", "", "stops of a whole process, column by column (files only)")
+    STAGE = ("phasetrace.stage", "", "a part of an engine's start: loading a model, warming up")
     PROCESS = (
         "phasetrace.process",
         "",
@@ -145,6 +146,22 @@ class Attribute(Described):
         "{token}",
         "prompt tokens that were not computed again",
     )
+    EXTERNAL_CACHED_TOKENS = (
+        "phasetrace.request.external_cached_tokens",
+        "{token}",
+        "prompt tokens whose KV was fetched from outside the engine",
+    )
+    GRAMMAR = ("phasetrace.request.grammar", "ns", "until its grammar was compiled, inside the queue")
+    DISCARDED = (
+        "phasetrace.request.discarded.",
+        "{token}",
+        "tokens sampled for it and not given out, by reason",
+    )
+    RECOMPUTED = (
+        "phasetrace.request.recomputed",
+        "",
+        "packed: steps that read tokens again after a preemption, positions",
+    )
     PROMPT_TOKENS = ("phasetrace.sequence.prompt_tokens", "{token}", "of each sequence, -1 where unknown")
     PADDING_TOKENS = ("phasetrace.sequence.padding_tokens", "{token}", "of each sequence, -1 where unknown")
     SEQUENCE_TOKENS = ("phasetrace.sequence.output_tokens", "{token}", "of each sequence, -1 where unknown")
@@ -204,6 +221,15 @@ class Attribute(Described):
         "packed: why the head of the queue waited: 0 nobody did, 1 slots, 2 KV blocks, 3 token budget, "
         "4 grammar, 5 remote KV, 6 LoRA, 7 paused, 8 other",
     )
+    STEPS_PROPOSED = ("phasetrace.steps.proposed", "{token}", "packed: tokens speculated, verified in each")
+    STEPS_ACCEPTED = ("phasetrace.steps.accepted", "{token}", "packed: speculated tokens that were right")
+    STEPS_DISCARDED = ("phasetrace.steps.discarded", "{token}", "packed: tokens sampled and given to nobody")
+    STEPS_PREEMPTED = (
+        "phasetrace.steps.preempted",
+        "{request}",
+        "packed: requests that lost their place for each",
+    )
+    STEPS_ADAPTERS = ("phasetrace.steps.adapters", "{adapter}", "packed: distinct LoRA adapters in each")
     STEPS_PART = ("phasetrace.steps.part.", "ns", "packed: time of one part in each")
 
     # of pauses
@@ -213,6 +239,7 @@ class Attribute(Described):
     PAUSE_DETAIL = ("phasetrace.pauses.detail.", "", "packed: a number that goes with each")
 
     # of a process, a model, a run
+    STAGE_NAME = ("phasetrace.stage.name", "", "model-load, warm-up, compile, graph-capture, ...")
     PROCESS_SCRIPT = ("phasetrace.process.script", "", "basename of the script")
     PROCESS_BEGIN = ("phasetrace.process.begin", "ns", "since the epoch: recording began")
     PROCESS_END = ("phasetrace.process.end", "ns", "since the epoch: last sign of life")

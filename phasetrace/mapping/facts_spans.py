@@ -1,4 +1,4 @@
-"""Processes, models, pauses and the run itself <-> spans of a file, both directions side by side."""
+"""A run, its processes with their stages and pauses, its models <-> spans of a file, side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, prefixed, under
 from phasetrace.mapping.step_spans import process_trace
 from phasetrace.mapping.typed import checked, scalars, text_entries, texts
-from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording
+from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Stage
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -111,6 +111,21 @@ def pauses_from_span(span: Span) -> Iterator[Pause]:
     process, kind = str(attributes[A.PROCESS_KEY]), str(attributes[A.PAUSE_KIND])
     for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         yield Pause(process, kind, begin, end, {name: column[row] for name, column in detail.items()})
+
+
+def stage_to_span(stage: Stage) -> Span:
+    """A stage of a process's start."""
+    kept: Attributes = {A.PROCESS_KEY: stage.process, A.STAGE_NAME: stage.name}
+    ident = derived_id(8, stage.process, "stage", stage.name, stage.begin_ns)
+    trace = process_trace(stage.process)
+    return Span(trace, ident, None, SpanName.STAGE, stage.begin_ns, stage.end_ns, kept=kept)
+
+
+def stage_from_span(span: Span) -> Stage:
+    """The stage that a span tells of."""
+    attributes = span.attributes | span.kept
+    process, name = attributes[A.PROCESS_KEY], attributes[A.STAGE_NAME]
+    return checked(Stage(str(process), str(name), span.start_ns, span.end_ns))
 
 
 def run_to_span(recording: Recording) -> Span:

@@ -17,13 +17,15 @@ from phasetrace.mapping.facts_spans import (
     process_to_span,
     run_from_span,
     run_to_span,
+    stage_from_span,
+    stage_to_span,
 )
 from phasetrace.mapping.request_attributes import request_from_span
 from phasetrace.mapping.request_spans import request_to_spans
 from phasetrace.mapping.span import Attributes, ResourceSpans, Span
 from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
-from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Steps
+from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Stage, Steps
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -77,6 +79,7 @@ class SpanMaker:
         run += [model_to_span(model, recording.begin_ns or 0) for model in recording.models.values()]
         run += [process_to_span(process) for process in recording.processes]
         run += pauses_to_spans(recording.pauses)
+        run += map(stage_to_span, recording.stages)
         if run:
             yield ResourceSpans({}, run, file_only=True)
         for steps in recording.steps:
@@ -114,6 +117,7 @@ class _Reading:
         self.requests: list[Request] = []
         self.steps: list[Steps] = []
         self.pauses: list[Pause] = []
+        self.stages: list[Stage] = []
         self.models: dict[str, ModelFacts] = {}
         self.processes: dict[str, Process] = {}
         self.run: Recording | None = None
@@ -122,6 +126,7 @@ class _Reading:
         self._readers: dict[str, Callable[[Span, Attributes], None]] = {
             SpanName.STEPS: self._steps,
             SpanName.PAUSES: self._pauses,
+            SpanName.STAGE: self._stage,
             SpanName.PROCESS: self._process,
             SpanName.MODEL: self._model,
             SpanName.RUN: self._run,
@@ -144,6 +149,7 @@ class _Reading:
             requests=tuple(self.requests),
             steps=tuple(join(self.steps)),
             pauses=tuple(sorted(self.pauses, key=lambda p: (p.begin_ns, p.process))),
+            stages=tuple(sorted(self.stages, key=lambda s: (s.begin_ns, s.process, s.name))),
             models=self.models,
             processes=tuple(self.processes.values()),
         )
@@ -165,6 +171,9 @@ class _Reading:
 
     def _pauses(self, span: Span, _: Attributes) -> None:
         self.pauses += pauses_from_span(span)
+
+    def _stage(self, span: Span, _: Attributes) -> None:
+        self.stages.append(stage_from_span(span))
 
     def _process(self, span: Span, _: Attributes) -> None:
         process = process_from_span(span)

@@ -9,7 +9,7 @@ import numpy as np
 
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, Value, prefixed, under
-from phasetrace.mapping.typed import checked, counts, integers, scalars, texts
+from phasetrace.mapping.typed import checked, counts, integers, scalars, texts, whole_numbers
 from phasetrace.model import (
     Interval,
     ModelFacts,
@@ -36,6 +36,8 @@ _PLAIN = {
     "error_type": A.ERROR_TYPE,
     "finish_reason": A.FINISH_REASON,
     "cached_tokens": A.CACHED_TOKENS,
+    "external_cached_tokens": A.EXTERNAL_CACHED_TOKENS,
+    "grammar_ns": A.GRAMMAR,
     "tokenize_ns": A.TOKENIZE,
     "detokenize_ns": A.DETOKENIZE,
     "streamed_ns": A.STREAMED,
@@ -49,6 +51,11 @@ _SEQUENCE_COUNTS = {
     "padding_tokens": A.PADDING_TOKENS,
     "output_tokens": A.SEQUENCE_TOKENS,
 }
+_STEP_COUNTS = {
+    "prefill_chunks": A.PREFILL_CHUNKS,
+    "yields": A.YIELDS,
+    "recomputed": A.RECOMPUTED,
+}
 _UNKNOWN = -1  # of a sequence
 
 
@@ -60,6 +67,7 @@ def request_attributes(request: Request, models: Mapping[str, ModelFacts]) -> At
             attributes[key] = value
     attributes[A.STATUS] = request.status.value
     attributes |= prefixed(A.SETTING, request.settings)
+    attributes |= prefixed(A.DISCARDED, request.discarded_tokens)
     if request.derived:
         attributes[A.DERIVED] = sorted(request.derived)
     for name, key in _SEQUENCE_COUNTS.items():
@@ -74,8 +82,8 @@ def request_attributes(request: Request, models: Mapping[str, ModelFacts]) -> At
 def kept_attributes(request: Request) -> Attributes:
     """What makes the span lossless, and is of no use to anyone else."""
     kept: Attributes = {}
-    for key, column in ((A.PREFILL_CHUNKS, request.prefill_chunks), (A.YIELDS, request.yields)):
-        if column:
+    for name, key in _STEP_COUNTS.items():
+        if column := getattr(request, name):
             kept[key] = pack([c.step for c in column] + [c.tokens for c in column])
     if request.preemptions:
         kept[A.PREEMPTIONS] = pack([t for p in request.preemptions for t in (p.begin_ns, p.end_ns)])
@@ -88,6 +96,7 @@ def request_from_span(span: Span) -> Request:
     """The request whose span this is."""
     attributes = span.attributes | span.kept
     known: dict[str, Any] = {name: attributes[key] for name, key in _PLAIN.items() if key in attributes}
+    known |= {name: _step_counts(attributes.get(key)) for name, key in _STEP_COUNTS.items()}
     return checked(
         Request(
             trace_id=str(attributes.get(A.TRACE_ID, span.trace_id)),
@@ -97,8 +106,7 @@ def request_from_span(span: Span) -> Request:
             status=RequestStatus(str(attributes.get(A.STATUS, "ok"))),
             sequences=_sequences(attributes),
             settings=scalars(under(A.SETTING, attributes)),
-            prefill_chunks=_step_counts(attributes.get(A.PREFILL_CHUNKS)),
-            yields=_step_counts(attributes.get(A.YIELDS)),
+            discarded_tokens=whole_numbers(under(A.DISCARDED, attributes)),
             preemptions=_intervals(attributes.get(A.PREEMPTIONS)),
             prefixes=_unpack_prefixes(attributes.get(A.PREFIXES)),
             derived=frozenset(texts(attributes.get(A.DERIVED, []))),

@@ -22,6 +22,11 @@ _OPTIONAL = {  # columns that may be unknown
     "waiting": A.STEPS_WAITING,
     "kv_blocks": A.STEPS_KV_BLOCKS,
     "waits": A.STEPS_WAITS,
+    "proposed": A.STEPS_PROPOSED,
+    "accepted": A.STEPS_ACCEPTED,
+    "discarded": A.STEPS_DISCARDED,
+    "preempted": A.STEPS_PREEMPTED,
+    "adapters": A.STEPS_ADAPTERS,
 }
 
 
@@ -38,10 +43,8 @@ def steps_to_spans(steps: Steps) -> Iterator[Span]:
             A.STEPS_BEGIN: pack(begin),
             A.STEPS_DURATION: pack(end - begin),
         }
-        for name, key in _OPTIONAL.items():
-            column = getattr(steps, name)
-            if column is not None:
-                kept[key] = pack(column[rows])
+        for name, column in steps.known().items():
+            kept[_OPTIONAL[name]] = pack(column[rows])
         for part, column in steps.parts.items():
             kept[A.STEPS_PART + part.value] = pack(column[rows])
         ident = derived_id(8, steps.process, "steps", steps.stream, first)
@@ -96,8 +99,8 @@ _PARTS = {part.value for part in Part}
 
 
 def _alike(a: Steps, b: Steps) -> bool:
-    names = [name for name in _OPTIONAL if name != "device_ns"]  # device time may be unknown for some
-    return all((getattr(a, name) is None) == (getattr(b, name) is None) for name in names)
+    """Whether the same is known of both; but for device time, which may be unknown for some."""
+    return a.known().keys() - {"device_ns"} == b.known().keys() - {"device_ns"}
 
 
 def _joined(run: list[Steps]) -> Steps:
@@ -111,26 +114,12 @@ def _joined(run: list[Steps]) -> Steps:
         begin_ns=np.concatenate([s.begin_ns for s in run]),
         end_ns=np.concatenate([s.end_ns for s in run]),
         parts={p: np.concatenate([s.parts.get(p, np.zeros(len(s), np.int64)) for s in run]) for p in parts},
-        device_ns=_device([s.device_ns for s in run], run),
-        running=_concatenated([s.running for s in run]),
-        new_tokens=_concatenated([s.new_tokens for s in run]),
-        computed_tokens=_concatenated([s.computed_tokens for s in run]),
-        waiting=_concatenated([s.waiting for s in run]),
-        kv_blocks=_concatenated([s.kv_blocks for s in run]),
-        waits=_concatenated([s.waits for s in run]),
+        **{name: _concatenated(name, run) for name in {name for steps in run for name in steps.known()}},
     )
 
 
-def _device(columns: list[Ints | None], run: list[Steps]) -> Ints | None:
-    if all(column is None for column in columns):
-        return None
-    unknown = [np.full(len(s), -1, np.int64) if c is None else c for c, s in zip(columns, run, strict=True)]
-    return np.concatenate(unknown)
-
-
-def _concatenated(columns: list[Ints | None]) -> Ints | None:
-    known = [column for column in columns if column is not None]
-    return np.concatenate(known) if known else None
+def _concatenated(name: str, run: list[Steps]) -> Ints:
+    return np.concatenate([steps.known().get(name, np.full(len(steps), -1, np.int64)) for steps in run])
 
 
 def _column(attributes: Attributes, key: str) -> Ints:

@@ -66,6 +66,11 @@ def text_entries(values: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in values.items() if type(value) is str}
 
 
+def whole_numbers(values: Mapping[str, Any]) -> dict[str, int]:
+    """The entries that are integers."""
+    return {name: value for name, value in values.items() if type(value) is int}
+
+
 def counts(values: Iterable[int]) -> None:
     """Raise ValueError unless all of these can be numbers of tokens or steps."""
     if not all(0 <= value < MOST_COUNTED for value in values):

@@ -24,24 +24,17 @@ from phasetrace.model.diagnosis import (
     NotEnoughData,
     Prediction,
 )
+from phasetrace.model.process import ModelFacts, Pause, Process, Stage
 from phasetrace.model.recording import (
     Defect,
     Interval,
     Ints,
-    ModelFacts,
-    Part,
-    Pause,
-    Phase,
     PrefixChunk,
-    Process,
-    Provenance,
     Recording,
     Request,
-    RequestStatus,
     Sequence,
     StepCount,
     Steps,
-    Wait,
 )
 from phasetrace.model.table import (
     Goal,
@@ -51,6 +44,7 @@ from phasetrace.model.table import (
     TableHardware,
     TableModel,
 )
+from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Wait
 
 __all__ = [
     "Breakdown",
@@ -82,6 +76,7 @@ __all__ = [
     "RequestBreakdown",
     "RequestStatus",
     "Sequence",
+    "Stage",
     "Stall",
     "StallCause",
     "StepCostModel",

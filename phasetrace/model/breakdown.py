@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from phasetrace.model.recording import Defect, Part, Phase, Recording, Request
+from phasetrace.model.recording import Defect, Recording, Request
 from phasetrace.model.table import Table
+from phasetrace.model.terms import Part, Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,89 +1,18 @@
-"""What was recorded: requests, steps, pauses, processes, models."""
+"""What was recorded: requests, and the steps that they took part in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from phasetrace.model.process import ModelFacts, Pause, Process, Stage
+from phasetrace.model.terms import Part, Provenance, RequestStatus
+
 Ints = npt.NDArray[np.int64]
-
-
-class Phase(StrEnum):
-    """The buckets a request's wall clock is cut into; they do not overlap and sum to it exactly."""
-
-    CLIENT = "client"
-    FRONTEND = "frontend"
-    QUEUE = "queue"
-    PREFILL = "prefill"
-    DECODE = "decode"
-    PREEMPTED = "preempted"
-    DELIVERY = "delivery"
-    UNATTRIBUTED = "unattributed"
-
-
-class Part(StrEnum):
-    """What a phase is split into. Those a step can hold are recorded by the agent under the same names."""
-
-    SETUP = "setup"  # host work between the call and the first forward: validation, cache allocation
-    ENCODE = "encode"  # the encoder of an encoder-decoder model, an image tower
-    PREPARE = "prepare"  # building a forward's inputs
-    FORWARD = "forward"
-    UPDATE = "update"  # cache and mask bookkeeping after a forward
-    LOGITS = "logits"  # logits processors and warpers: penalties, grammar masks
-    SAMPLING = "sampling"  # choosing the token, after the processors
-    CRITERIA = "criteria"  # stopping criteria
-    STREAM = "stream"  # handing a token to the user's streamer
-    DRAFT = "draft"  # proposing tokens: a draft model, prompt lookup
-    SCHEDULE = "schedule"
-    OUTPUT = "output"  # processing a step's output on the host
-    GC = "gc"
-    APPLICATION = "application"  # the application's own time inside its span before the call
-    TOKENIZE = "tokenize"
-    DETOKENIZE = "detokenize"
-    ENGINE_BUSY = "engine-busy"
-    SCHEDULER = "scheduler"
-    # What a decode forward is split into, where the cost of a step is known (`analyze/step_model.py`):
-    FLOOR = "floor"  # what the step takes for this request alone: weights and its own KV read once
-    PEERS = "peers"  # more for the other sequences that decode in it
-    OTHERS_PREFILL = "others-prefill"  # more for the prompt tokens of others that it reads
-    RECOMPUTE = "recompute"  # reading its own tokens again after a preemption
-    HOST_GAP = "host-gap"  # between two steps, while the engine had work
-    OTHER = "other"  # inside the phase and in no part; always shown
-
-
-class Wait(StrEnum):
-    """Why the request at the head of an engine's queue was not scheduled, inferred as a step was."""
-
-    NONE = "none"  # nobody waits
-    SLOTS = "slots"  # as many sequences run as may
-    KV = "kv"  # no KV blocks for it
-    BUDGET = "budget"  # the tokens of a step are used up
-    GRAMMAR = "grammar"  # its grammar is not compiled yet
-    REMOTE_KV = "remote-kv"
-    LORA = "lora"
-    PAUSED = "paused"
-    OTHER = "other"
-
-
-class Provenance(StrEnum):
-    """How a number came to be known."""
-
-    OBSERVED = "observed"
-    DERIVED = "derived"
-    UNKNOWN = "unknown"
-
-
-class RequestStatus(StrEnum):
-    """How a request ended; only OK ones enter percentiles."""
-
-    OK = "ok"
-    FAILED = "failed"
-    CUT_OFF = "cut-off"  # the recording ended before the request did
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +59,10 @@ class Request:
     otherwise. `prefill_chunks` names the steps that read prompt tokens (the last of them gives the first
     token) with the positions computed, padding included, summed over sequences; `yields` counts tokens a
     sequence. A step's end is its tokens' time.
+
+    What the steps sampled for a request is what its sequences hold and `discarded_tokens`: sampled `past-end`
+    of a sequence (by a step scheduled ahead, or speculated beyond a stop), behind a `stop-string` that only
+    the text shows, for a request `aborted` meanwhile, or before it was `preempted`.
     """
 
     id: str  # unique in a recording
@@ -151,6 +84,8 @@ class Request:
     finish_reason: str | None = None
     sequences: tuple[Sequence, ...] = ()
     cached_tokens: int | None = None  # prompt tokens whose KV was there already, summed over sequences
+    external_cached_tokens: int | None = None  # of these: fetched from outside this engine
+    grammar_ns: int | None = None  # inside [received, scheduled): until its grammar was compiled
     tokenize_ns: int | None = None  # inside [arrival, received)
     detokenize_ns: int | None = None  # inside [last token, finished)
     mode: str | None = None  # greedy | sample | beam | beam_sample | assisted | prompt_lookup | ...
@@ -160,6 +95,8 @@ class Request:
     last_step: int | None = None
     prefill_chunks: tuple[StepCount, ...] = ()
     yields: tuple[StepCount, ...] = ()
+    recomputed: tuple[StepCount, ...] = ()  # steps that read tokens again after a preemption; positions
+    discarded_tokens: Mapping[str, int] = field(default_factory=dict)  # by reason, see above
     preemptions: tuple[Interval, ...] = ()
     prefixes: tuple[tuple[PrefixChunk, ...], ...] = ()  # one tuple a sequence, where hashed
     streamed_ns: int | None = None  # in the user's streamer, inside [last token, finished)
@@ -215,67 +152,19 @@ class Steps:
     waiting: Ints | None = None  # requests in the queue when it was scheduled
     kv_blocks: Ints | None = None  # KV blocks used then
     waits: Ints | None = None  # why the head of the queue waited: places in `Wait`
+    proposed: Ints | None = None  # tokens speculated, to be verified in the step
+    accepted: Ints | None = None  # of these: found right
+    discarded: Ints | None = None  # tokens sampled and given to nobody
+    preempted: Ints | None = None  # requests that lost their place as it was scheduled
+    adapters: Ints | None = None  # distinct LoRA adapters in the step
 
     def __len__(self) -> int:
         return len(self.begin_ns)
 
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """A stop of a whole process: the garbage collector's, for one."""
-
-    process: str
-    kind: str  # gc
-    begin_ns: int
-    end_ns: int
-    detail: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """A model's shape, as far as the engine tells. Sizes in bytes, counts plain."""
-
-    key: str
-    name: str | None = None
-    architecture: str | None = None
-    parameters: int | None = None
-    active_parameters: int | None = None
-    weight_bytes: int | None = None
-    layers: int | None = None
-    hidden_size: int | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    head_dim: int | None = None
-    vocabulary: int | None = None
-    max_context: int | None = None
-    dtype: str | None = None
-    quantization: str | None = None
-    device: str | None = None  # cpu | cuda | mps | ...
-    offloaded_bytes: int | None = None
-    encoder_decoder: bool | None = None
-    compiled: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One recorded process: what it ran and what recording it cost."""
-
-    key: str  # 16 hex digits, unique
-    pid: int
-    parent_pid: int
-    executable: str | None = None  # basename only
-    script: str | None = None  # basename only
-    python: str | None = None
-    begin_ns: int | None = None
-    end_ns: int | None = None
-    engines: Mapping[str, str] = field(default_factory=dict)  # engine -> version
-    refused: Mapping[str, str] = field(default_factory=dict)  # engine -> why it is not hooked
-    facts: Mapping[str, bool | int | float | str] = field(default_factory=dict)  # knobs, device, threads
-    hook_calls: int = 0
-    hook_ns: int = 0  # time inside hooks: calls x the cost calibrated at start
-    lost_records: int = 0
-    troubles: tuple[str, ...] = ()  # hooks that disabled themselves: "where: ExceptionType"
-    uncovered: tuple[str, ...] = ()  # Python children that run without phasetrace: "basename flags: why"
+    def known(self) -> dict[str, Ints]:
+        """The columns that may be unknown and are not, by name."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.default is None}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +181,7 @@ class Recording:
     requests: tuple[Request, ...] = ()
     steps: tuple[Steps, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    stages: tuple[Stage, ...] = ()
     models: Mapping[str, ModelFacts] = field(default_factory=dict)
     processes: tuple[Process, ...] = ()
     defects: tuple[Defect, ...] = ()

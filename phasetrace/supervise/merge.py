@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from phasetrace.model import Ints, Pause, Process, Recording, Request, RequestStatus, Steps
+from phasetrace.model import Ints, Pause, Process, Recording, Request, RequestStatus, Stage, Steps
 
+Stretch = TypeVar("Stretch", Pause, Stage)
 SAME_NS = 1_000_000  # two readings of one time differ by how the clocks were compared
 
 
@@ -29,7 +31,8 @@ def merge(earlier: Recording, later: Recording) -> Recording:
         later,
         requests=_requests(earlier, later),
         steps=(*earlier.steps, *_further_steps(earlier, later)),
-        pauses=(*earlier.pauses, *_further_pauses(earlier, later)),
+        pauses=(*earlier.pauses, *_further(earlier.pauses, later.pauses)),
+        stages=(*earlier.stages, *_further(earlier.stages, later.stages)),
         models={**earlier.models, **later.models},
         processes=_processes(earlier, later),
         defects=tuple(dict.fromkeys((*earlier.defects, *later.defects))),
@@ -97,29 +100,25 @@ def _indices(steps: Steps) -> Ints:
 
 
 def _cut(steps: Steps, rows: Ints) -> Steps:
-    def column(values: Ints | None) -> Ints | None:
-        return None if values is None else values[rows]
-
+    known: dict[str, Any] = {name: values[rows] for name, values in steps.known().items()}
     return replace(
         steps,
         first_index=steps.first_index + int(rows[0]),
         begin_ns=steps.begin_ns[rows],
         end_ns=steps.end_ns[rows],
         parts={part: values[rows] for part, values in steps.parts.items()},
-        device_ns=column(steps.device_ns),
-        running=column(steps.running),
-        new_tokens=column(steps.new_tokens),
-        computed_tokens=column(steps.computed_tokens),
+        **known,
     )
 
 
-def _further_pauses(earlier: Recording, later: Recording) -> list[Pause]:
-    known = {_place(pause, shift) for pause in earlier.pauses for shift in (-1, 0, 1)}
-    return [pause for pause in later.pauses if _place(pause, 0) not in known]
+def _further(earlier: Iterable[Stretch], later: Iterable[Stretch]) -> list[Stretch]:
+    known = {_place(one, shift) for one in earlier for shift in (-1, 0, 1)}
+    return [one for one in later if _place(one, 0) not in known]
 
 
-def _place(pause: Pause, shift: int) -> tuple[str, str, int, int]:
-    return pause.process, pause.kind, pause.begin_ns // SAME_NS + shift, pause.end_ns - pause.begin_ns
+def _place(one: Pause | Stage, shift: int) -> tuple[str, str, int, int]:
+    name = one.kind if isinstance(one, Pause) else one.name
+    return one.process, name, one.begin_ns // SAME_NS + shift, one.end_ns - one.begin_ns
 
 
 def _known(choose: Callable[[list[int]], int], *values: int | None) -> int | None:

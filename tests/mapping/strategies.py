@@ -17,6 +17,7 @@ from phasetrace.model import (
     Request,
     RequestStatus,
     Sequence,
+    Stage,
     StepCount,
     Steps,
 )
@@ -58,6 +59,11 @@ def steps(draw: st.DrawFn, stream: int) -> Steps:
         waiting=draw(maybe),
         kv_blocks=draw(maybe),
         waits=draw(maybe),
+        proposed=draw(maybe),
+        accepted=draw(maybe),
+        discarded=draw(maybe),
+        preempted=draw(maybe),
+        adapters=draw(maybe),
     )
 
 
@@ -84,6 +90,8 @@ requests = st.builds(
     finish_reason=st.none() | words,
     sequences=st.lists(sequences, max_size=3).map(tuple),
     cached_tokens=maybe_count,
+    external_cached_tokens=maybe_count,
+    grammar_ns=maybe_count,
     tokenize_ns=maybe_count,
     detokenize_ns=maybe_count,
     streamed_ns=maybe_count,
@@ -94,6 +102,8 @@ requests = st.builds(
     last_step=st.none() | st.integers(0, 5),
     prefill_chunks=step_counts,
     yields=step_counts,
+    recomputed=step_counts,
+    discarded_tokens=st.dictionaries(words, counts, max_size=2),
     preemptions=st.lists(st.builds(Interval, times, times), max_size=2).map(tuple),
     prefixes=st.lists(st.lists(chunks, max_size=3).map(tuple), max_size=2).map(tuple),
     external_id=st.none() | words,
@@ -136,6 +146,9 @@ pauses = st.builds(
     detail=st.dictionaries(words, counts, max_size=2),
 )
 
+stages = st.builds(Stage, process=st.just(PROCESS), name=words, begin_ns=times, end_ns=times)
+starts = st.lists(stages, max_size=3, unique_by=lambda s: (s.name, s.begin_ns))
+
 
 @st.composite
 def recordings(draw: st.DrawFn) -> Recording:
@@ -145,6 +158,7 @@ def recordings(draw: st.DrawFn) -> Recording:
         requests=tuple(draw(st.lists(requests, max_size=3, unique_by=lambda r: (r.trace_id, r.span_id)))),
         steps=tuple(draw(steps(stream)) for stream in range(draw(st.integers(0, 2)))),
         pauses=tuple(sorted(found, key=lambda p: p.begin_ns)),
+        stages=tuple(sorted(draw(starts), key=lambda s: (s.begin_ns, s.process, s.name))),
         models={model.key: model for model in shapes},
         processes=tuple(draw(st.lists(processes, max_size=1))),
         defects=tuple(draw(st.lists(st.builds(Defect, words), max_size=2, unique=True))),
