@@ -66,7 +66,7 @@ def phases(request: Request, table: StepTable, pauses: PauseClock = NO_PAUSES) -
     """The phases in time order; they sum to finished - arrival, the parts of a phase to the phase."""
     rows = table.rows(request)
     found: dict[Phase, Share] = {}
-    for stretch in _stretches(request):
+    for stretch in stretches(request):
         share = found.get(stretch.phase)
         if share is None:
             share = found[stretch.phase] = Share()
@@ -103,8 +103,8 @@ def whole(request: Request, phase_times: Iterable[PhaseTime]) -> Iterator[str]:
         yield f"delivery is not told from decode: record the time of the last token {HOW}"
 
 
-def _stretches(request: Request) -> Iterator[Stretch]:
-    """Phases between the marks that are known; evicted time is cut out of the phase it interrupts."""
+def stretches(request: Request) -> Iterator[Stretch]:
+    """A finished request's phases as they followed each other; evicted time is cut out of what it interrupts."""
     evicted = sorted(request.preemptions, key=lambda interval: interval.begin_ns)
     for stretch in _between_marks(request):
         if evicted and stretch.phase in EVICTABLE:
