@@ -136,6 +136,11 @@ class Attribute(Described):
     RECEIVED = ("phasetrace.request.received", "ns", "since the epoch: the engine had it")
     SCHEDULED = ("phasetrace.request.scheduled", "ns", "since the epoch: its first step began")
     FIRST_TOKEN = ("phasetrace.request.first_token", "ns", "since the epoch: its first token was there")
+    FIRST_OUTPUT = (
+        "phasetrace.request.first_output",
+        "ns",
+        "since the epoch: the user had the first of the answer",
+    )
     LAST_TOKEN = ("phasetrace.request.last_token", "ns", "since the epoch: its last token was there")
     FINISHED = ("phasetrace.request.finished", "ns", "since the epoch: the user had it all")
     TOKENIZE = ("phasetrace.request.tokenize", "ns", "tokenising, inside the frontend")

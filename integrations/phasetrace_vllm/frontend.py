@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from phasetrace_agent import clock
+from phasetrace_agent import clock, layout
 from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
@@ -96,6 +96,7 @@ class Frontend:
         self._entries: dict[str, Entry] = {}
         self._parents: dict[str, Entry] = {}  # of several sequences each, while those are registered
         self._finishing: list[tuple[str, Any]] = []
+        self._unheard: dict[str, Any] = {}  # queues that nothing was put into yet, of those who await them
 
     def around_register(self, original: Function) -> Function:
         """A request is known; next it is sent to the engine core."""
@@ -106,6 +107,7 @@ class Frontend:
                 try:
                     request = argument(args, kwargs, 0, "request")
                     self._registered(request, argument(args, kwargs, 2, "parent_req"))
+                    self._awaited(request.request_id, argument(args, kwargs, 4, "queue"))
                 except Exception as error:
                     REGISTER.fail(error)
             return result
@@ -128,6 +130,12 @@ class Frontend:
         if len(entry.children) == entry.left:
             del self._parents[group.request_id]
             self.recorder.detail(entry.id, {"children": entry.children})
+
+    def _awaited(self, name: str, queue: Any) -> None:
+        """Somebody takes outputs from a queue; over HTTP they are handed over later, as bytes."""
+        entry = self._entries.get(name)
+        if queue is not None and entry is not None and not (entry.call is not None and entry.call.exchange):
+            self._unheard[name] = queue
 
     def _arrived(self, request: Any, name: str, sequences: int) -> Entry:
         call = current.get()
@@ -170,6 +178,8 @@ class Frontend:
         def process_outputs(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
             begin = now()
             result = original(processor, *args, **kwargs)
+            if self._unheard:
+                self._heard(argument(args, kwargs, 0, "engine_core_outputs"))
             if self._finishing:
                 # Let go of in any case: vLLM's states hold the prompts
                 finishing, self._finishing = self._finishing, []
@@ -183,10 +193,25 @@ class Frontend:
 
         return process_outputs
 
+    def _heard(self, outputs: Any) -> None:
+        """Mark who was handed a first output."""
+        if not OUTPUT.on:
+            self._unheard.clear()
+        try:
+            time = now()
+            for output in outputs:
+                queue = self._unheard.get(output.request_id)
+                if queue is not None and queue.output is not None:
+                    del self._unheard[output.request_id]
+                    self.recorder.mark(self._entries[output.request_id].id, layout.HANDED_OVER, time)
+        except Exception as error:
+            self._unheard.clear()
+            OUTPUT.fail(error)
+
     def _finished(self, finishing: list[tuple[str, Any]], outputs: Any, begin: int, end: int) -> None:
         reasons = {output.request_id: output.finish_reason for output in outputs}
         for name, state in finishing:
-            entry = self._entries.pop(name, None)
+            entry = self._gone(name)
             if entry is None:
                 continue
             known = reasons.get(name)
@@ -197,6 +222,10 @@ class Frontend:
             if reason == "error":
                 data["error"] = "vllm"
             entry.finish(self.recorder, end, data)
+
+    def _gone(self, name: str) -> Entry | None:
+        self._unheard.pop(name, None)
+        return self._entries.pop(name, None)
 
     def around_abort(self, original: Function) -> Function:
         """The client went away, or the application thought better of it."""
@@ -237,7 +266,7 @@ class Frontend:
         return propagate_error
 
     def _ended(self, name: str, state: Any, data: dict[str, Any]) -> None:
-        entry = self._entries.pop(name, None)
+        entry = self._gone(name)
         if entry is not None:
             rows = [] if state is None else [extract.returned(state, data["reason"])]
             entry.finish(self.recorder, now(), {**data, "sequences": rows} if rows else dict(data))

@@ -74,9 +74,9 @@ def _metric(goal: Goal, requests: Sequence[RequestBreakdown], saving: Saving, fa
         known = [r.ttft_ns for r in requests if r.ttft_ns is not None]
         return _less(sum(known), saving.first_ns * factor) / len(known) / 1e9 if known else None
     if goal is Goal.TPOT:
-        timed = [r for r in requests if r.tpot_ns is not None and r.ttft_ns is not None]
-        tokens = sum((r.request.longest_output or 1) - 1 for r in timed)
-        after = sum(r.e2e_ns - (r.ttft_ns or 0) for r in timed)
+        timed = [(r.tpot_ns, (r.request.longest_output or 1) - 1) for r in requests if r.tpot_ns is not None]
+        tokens = sum(count for _, count in timed)
+        after = sum(each * count for each, count in timed)
         return _less(after, (saving.decode_ns + saving.rest_ns) * factor) / tokens / 1e9 if tokens else None
     total = sum(r.e2e_ns for r in requests)
     if not total:

@@ -12,6 +12,7 @@ from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Defect, Ints, Recording, Request, RequestStatus
 
 MARKS = ("arrival_ns", "received_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "finished_ns")
+HANDED = ("first_token_ns", "first_output_ns", "finished_ns")
 FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
 )
@@ -90,13 +91,9 @@ def beside(recording: Recording, table: StepTable) -> tuple[Defect, ...]:
 
 
 def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
-    known = [(mark, getattr(request, mark)) for mark in MARKS if getattr(request, mark) is not None]
-    for (earlier, before), (later, after) in zip(known, known[1:], strict=False):
-        if after < before:
-            yield (
-                f"contradicts itself: {_spoken(later)} is {(before - after) / 1e9:.3f} s before"
-                f" {_spoken(earlier)} (negative duration); record it again with one clock"
-            )
+    yield from _disorder(request, MARKS)
+    if request.first_output_ns is not None:
+        yield from _disorder(request, HANDED)
     if request.status is not RequestStatus.OK:
         return
     if request.finished_ns is None:
@@ -108,6 +105,16 @@ def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
         yield "took more than a year: one of its times is wrong"
     yield from _impossible_counts(request)
     yield from broken.within(request)
+
+
+def _disorder(request: Request, marks: tuple[str, ...]) -> Iterator[str]:
+    known = [(mark, getattr(request, mark)) for mark in marks if getattr(request, mark) is not None]
+    for (earlier, before), (later, after) in zip(known, known[1:], strict=False):
+        if after < before:
+            yield (
+                f"contradicts itself: {_spoken(later)} is {(before - after) / 1e9:.3f} s before"
+                f" {_spoken(earlier)} (negative duration); record it again with one clock"
+            )
 
 
 def _impossible_counts(request: Request) -> Iterator[str]:

@@ -30,6 +30,7 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
         operation=frontend.operation,
         arrival_ns=arrival,
         finished_ns=finished,
+        first_output_ns=frontend.first_output_ns,
         status=_status(frontend, core),
         error_type=frontend.error_type or core.error_type,
         finish_reason=frontend.finish_reason or core.finish_reason,

@@ -64,6 +64,7 @@ class _Builder:
             tokenize_ns=self._inside("tokenize", arrival, received),
             detokenize_ns=self._inside("detokenize", last_token, finished),
             streamed_ns=data.get("streamed"),
+            first_output_ns=self._mark(layout.HANDED_OVER),
             mode=data.get("mode"),
             settings=self._settings(),
             stream=state.stream if self.span else None,

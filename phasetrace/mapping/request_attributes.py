@@ -33,6 +33,7 @@ _PLAIN = {
     "first_token_ns": A.FIRST_TOKEN,
     "last_token_ns": A.LAST_TOKEN,
     "finished_ns": A.FINISHED,
+    "first_output_ns": A.FIRST_OUTPUT,
     "error_type": A.ERROR_TYPE,
     "finish_reason": A.FINISH_REASON,
     "cached_tokens": A.CACHED_TOKENS,

@@ -30,7 +30,13 @@ class PhaseTime:
 
 @dataclass(frozen=True, slots=True)
 class RequestBreakdown:
-    """One request's wall clock in phases, in time order; the phases' `ns` sum to `e2e_ns` exactly."""
+    """One request's wall clock in phases, in time order; the phases' `ns` sum to `e2e_ns` exactly.
+
+    Prefill ends with the engine's first token. TTFT is the user's: it ends when the first of the answer was
+    handed over, where that was observed. It holds `first_delivery_ns` more, in which the engine decoded on.
+    TPOT spreads what follows the first of a streamed answer over the tokens; one that came all at once was
+    written at the engine's pace.
+    """
 
     request: Request
     phases: tuple[PhaseTime, ...]
@@ -41,6 +47,12 @@ class RequestBreakdown:
     repeated_prompt_tokens: int | None = None  # computed although an earlier request had computed them
     padded_decode_tokens: int | None = None  # steps x rows after a row's end of sequence
     warm_up: bool = False
+
+    @property
+    def first_delivery_ns(self) -> int | None:
+        """The part of TTFT from the engine's first token until the user had the first of the answer."""
+        handed, token = self.request.first_output_ns, self.request.first_token_ns
+        return None if handed is None or token is None else handed - token
 
     def phase_ns(self, phase: Phase) -> int:
         """Time in `phase`, 0 where it did not occur."""

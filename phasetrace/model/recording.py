@@ -54,15 +54,14 @@ class Request:
     """One `generate()` call, one prompt given to a server, or one HTTP request.
 
     The marks are in order where known: arrival <= received <= scheduled <= first token <= last token <=
-    finished. `stream`, `first_step` and `last_step` tie the request to the steps it took part in; every
-    step of that range gave each of its unfinished sequences one token, except where `yields` says
-    otherwise. `prefill_chunks` names the steps that read prompt tokens (the last of them gives the first
-    token) with the positions computed, padding included, summed over sequences; `yields` counts tokens a
-    sequence. A step's end is its tokens' time.
-
-    What the steps sampled for a request is what its sequences hold and `discarded_tokens`: sampled `past-end`
-    of a sequence (by a step scheduled ahead, or speculated beyond a stop), behind a `stop-string` that only
-    the text shows, for a request `aborted` meanwhile, or before it was `preempted`.
+    finished, and first token <= first output <= finished. `stream`, `first_step` and `last_step` tie the
+    request to the steps it took part in; every step of that range gave each of its unfinished sequences one
+    token, except where `yields` says otherwise. `prefill_chunks` names the steps that read prompt tokens
+    (the last of them gives the first token) with the positions computed, padding included, summed over
+    sequences; `yields` counts tokens a sequence. A step's end is its tokens' time. What the steps sampled
+    for a request is what its sequences hold and `discarded_tokens`: sampled `past-end` of a sequence (by a
+    step scheduled ahead, or speculated beyond a stop), behind a `stop-string` that only the text shows, for
+    a request `aborted` meanwhile, or before it was `preempted`.
     """
 
     id: str  # unique in a recording
@@ -100,6 +99,9 @@ class Request:
     preemptions: tuple[Interval, ...] = ()
     prefixes: tuple[tuple[PrefixChunk, ...], ...] = ()  # one tuple a sequence, where hashed
     streamed_ns: int | None = None  # in the user's streamer, inside [last token, finished)
+    first_output_ns: int | None = (
+        None  # the user was handed the first of the answer: all of it, unless streamed
+    )
     external_id: str | None = None  # the engine's own id of it
     derived: frozenset[str] = frozenset()  # names of the fields above that were derived, not observed
 

@@ -17,6 +17,7 @@ GOOD = builders.request("good", steps=builders.steps(4))
     [
         ({"first_token_ns": EPOCH - 48_000 * MS}, "negative"),
         ({"last_token_ns": EPOCH + 1}, "before"),
+        ({"first_output_ns": EPOCH + 1}, "first output is"),
         ({"finished_ns": None}, "missing"),
         ({"cached_tokens": 99}, "impossible"),
         ({"sequences": (builders.Row(prompt_tokens=-1, output_tokens=4),)}, "impossible"),

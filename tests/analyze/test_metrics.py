@@ -3,7 +3,7 @@
 import pytest
 
 from phasetrace.analyze import breakdown
-from phasetrace.model import StepCount
+from phasetrace.model import Phase, StepCount
 from tests import builders
 from tests.builders import EPOCH, MS
 
@@ -15,6 +15,26 @@ def test_one_request() -> None:
     assert result.metrics["tpot_ns"].p50 == 10 * MS
     assert result.metrics["itl_ns"].p99 == 10 * MS
     assert result.throughput_tok_s == pytest.approx(11 / 0.150)
+
+
+def test_the_user_has_the_first_token_when_it_is_handed_over() -> None:
+    steps = builders.steps(11, ms=[50, *[10] * 10])
+    request = builders.request(steps=steps, delivery_ms=4, first_output_ns=EPOCH + 54 * MS)
+    result = breakdown(builders.recording(request, steps=[steps]))
+    assert result.metrics["ttft_ns"].p50 == 54 * MS
+    assert result.metrics["tpot_ns"].p50 == 10 * MS
+    (one,) = result.requests
+    assert one.first_delivery_ns == 4 * MS
+    assert sum(phase.ns for phase in one.phases) == one.e2e_ns == 154 * MS
+    assert one.phase_ns(Phase.PREFILL) == 50 * MS
+
+
+def test_an_answer_that_comes_all_at_once_was_written_at_the_pace_of_the_engine() -> None:
+    steps = builders.steps(11, ms=[50, *[10] * 10])
+    request = builders.request(steps=steps, delivery_ms=4, first_output_ns=EPOCH + 154 * MS)
+    result = breakdown(builders.recording(request, steps=[steps]))
+    assert result.metrics["ttft_ns"].p50 == 154 * MS
+    assert result.metrics["tpot_ns"].p50 == 10.4 * MS
 
 
 def test_steps_that_yield_several_tokens_share_their_time() -> None:

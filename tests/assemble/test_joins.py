@@ -107,6 +107,16 @@ def test_the_request_waits_for_the_last_byte(server: Server) -> None:
     assert server.assembler.close().requests == ()
 
 
+def test_the_first_output_is_handed_over_while_the_engine_goes_on(server: Server) -> None:
+    server.serve()
+    for ms in (18, 300):
+        payload = layout.encode_mark(1, layout.HANDED_OVER, ms * MS)
+        server.assembler.feed(server.frontend, [(layout.MARK, payload)])
+    server.answered(1, 27, output=2)
+    request = only(server.assembler.close())
+    assert (request.first_output_ns, request.finished_ns) == (EPOCH + 18 * MS, EPOCH + 300 * MS)
+
+
 def test_a_core_whose_frontend_is_not_recorded_stands_alone(server: Server) -> None:
     server.received(11, "r", 4)
     server.step(0, 6, 16, joined=(11,), left=(11,), scheduled=[(11, 8)])

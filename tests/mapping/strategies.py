@@ -85,6 +85,7 @@ requests = st.builds(
     first_token_ns=maybe_time,
     last_token_ns=maybe_time,
     finished_ns=maybe_time,
+    first_output_ns=maybe_time,
     status=st.sampled_from(RequestStatus),
     error_type=st.none() | words,
     finish_reason=st.none() | words,

@@ -33,16 +33,23 @@ class OutputProcessor:
     def __init__(self) -> None:
         self.request_states: dict[str, Any] = {}
 
-    def add_request(self, request: Any, prompt: Any, parent_req: Any = None, request_index: int = 0) -> None:
+    def add_request(
+        self, request: Any, prompt: Any, parent_req: Any = None, request_index: int = 0, queue: Any = None
+    ) -> None:
         self.request_states[request.request_id] = SimpleNamespace(
             request_id=request.request_id,
             prompt_len=3,
             detokenizer=Detokenizer(),
+            queue=queue,
         )
 
     def process_outputs(self, engine_core_outputs: Any) -> None:
         for output in engine_core_outputs:
-            self._finish_request(req_state=self.request_states[output.request_id])
+            state = self.request_states[output.request_id]
+            if state.queue is not None:
+                state.queue.output = output.text
+            if output.last:
+                self._finish_request(req_state=state)
 
     def _finish_request(self, req_state: Any) -> None:
         del self.request_states[req_state.request_id]
@@ -71,7 +78,13 @@ def asked(name: str, pooling: bool = False) -> Any:
 
 
 def done(name: str, reason: str | None = "LENGTH") -> Any:
-    return SimpleNamespace(request_id=name, finish_reason=None if reason is None else named(reason))
+    why = None if reason is None else named(reason)
+    return SimpleNamespace(request_id=name, finish_reason=why, text="all of it", last=True)
+
+
+def wrote(name: str, text: str | None) -> Any:
+    """An output in the midst of an answer, of which the user gets this text."""
+    return SimpleNamespace(request_id=name, finish_reason=None, text=text, last=False)
 
 
 def exchange(app: Any, heard: Heard, messages: list[Any], headers: Any = ()) -> list[Any]:
@@ -135,6 +148,42 @@ def test_an_abort_after_the_exchange_is_said_at_once(heard: Heard, processor: An
     assert heard.of("finished") == []
     processor.abort_requests(["r"])
     assert len(heard.of("finished")) == 1
+
+
+def test_whoever_waits_in_this_process_is_handed_the_first_output_once_there_is_one(
+    heard: Heard, processor: Any
+) -> None:
+    for name in ("streams", "waits"):
+        processor.add_request(asked(name), None, None, 0, SimpleNamespace(output=None))
+    processor.process_outputs([wrote("streams", None), wrote("waits", None)])
+    assert heard.of("mark") == []
+    processor.process_outputs([wrote("streams", "first"), wrote("waits", None)])
+    processor.process_outputs([wrote("streams", "second"), wrote("waits", None)])
+    ((streaming, point, first),) = heard.of("mark")
+    assert (streaming, point) == (1, layout.HANDED_OVER)
+    processor.process_outputs([done("streams"), done("waits")])
+    assert [mark[0] for mark in heard.of("mark")] == [1, 2]
+    assert [finished[0] for finished in heard.of("finished")] == [1, 2]
+    assert first < heard.of("mark")[1][2] <= heard.of("finished")[1][1]
+
+
+def test_outputs_that_nobody_will_hear_of_are_let_go(
+    heard: Heard, processor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontend.OUTPUT, "on", True)
+
+    class Queue:
+        output = None
+
+    queue = Queue()
+    seen = weakref.ref(queue)
+    processor.add_request(asked("r"), None, None, 0, queue)
+    frontend.OUTPUT.on = False
+    del queue
+    processor.process_outputs([wrote("r", None)])
+    del processor.request_states["r"]
+    gc.collect()
+    assert seen() is None
 
 
 def test_several_sequences_are_one_request(heard: Heard, processor: Any) -> None:
