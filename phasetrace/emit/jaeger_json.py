@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from phasetrace.emit.each_span import each_span
+from phasetrace.emit.text import valid
 from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, Value
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Scope
@@ -46,7 +47,7 @@ def to_jaeger(groups: Iterable[ResourceSpans]) -> Iterator[bytes]:
 
 def _process(resource: Attributes) -> dict[str, Any]:
     rest = {key: value for key, value in resource.items() if key != A.SERVICE_NAME}
-    return {"serviceName": _text(str(resource.get(A.SERVICE_NAME, "phasetrace"))), "tags": _tags(rest)}
+    return {"serviceName": valid(str(resource.get(A.SERVICE_NAME, "phasetrace"))), "tags": _tags(rest)}
 
 
 def _span(span: Span, scope: Scope, process: str) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def _span(span: Span, scope: Scope, process: str) -> dict[str, Any]:
     return {
         "traceID": span.trace_id,
         "spanID": span.span_id,
-        "operationName": _text(span.name),
+        "operationName": valid(span.name),
         "references": references,
         "startTime": start,
         "duration": max(0, span.end_ns // _US - start),
@@ -76,7 +77,7 @@ def _span(span: Span, scope: Scope, process: str) -> dict[str, Any]:
 
 
 def _tags(attributes: Attributes) -> list[dict[str, Any]]:
-    return [{"key": _text(key), **_typed(value)} for key, value in attributes.items()]
+    return [{"key": valid(key), **_typed(value)} for key, value in attributes.items()]
 
 
 def _typed(value: Value) -> dict[str, Any]:
@@ -91,11 +92,6 @@ def _typed(value: Value) -> dict[str, Any]:
         case bytes():
             return {"type": "binary", "value": b64encode(value).decode()}
         case str():
-            return {"type": "string", "value": _text(value)}
-    plain = [_text(item) if isinstance(item, str) else item for item in value]
+            return {"type": "string", "value": valid(value)}
+    plain = [valid(item) if isinstance(item, str) else item for item in value]
     return {"type": "string", "value": orjson.dumps(plain).decode()}
-
-
-def _text(value: str) -> str:
-    """Text that is valid UTF-8."""
-    return str(value).encode("utf-8", "replace").decode()

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 
 from phasetrace import __version__
+from phasetrace.emit.text import valid
 from phasetrace.mapping import Attributes, ResourceSpans, Span, TokenSpans, Value
 from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
 from phasetrace.semconv import Attribute as A
@@ -56,7 +57,7 @@ def _span(span: Span) -> dict[str, Any]:
     document: dict[str, Any] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
-        "name": _text(span.name),
+        "name": valid(span.name),
         "kind": int(span.kind),
         "startTimeUnixNano": str(span.start_ns),
         "endTimeUnixNano": str(span.end_ns),
@@ -67,12 +68,12 @@ def _span(span: Span) -> dict[str, Any]:
     if span.link is not None:
         document["links"] = [{"traceId": span.link[0], "spanId": span.link[1]}]
     if span.error is not None:
-        document["status"] = {"code": _ERROR, "message": _text(span.error)}
+        document["status"] = {"code": _ERROR, "message": valid(span.error)}
     return document
 
 
 def _key_values(attributes: Attributes) -> list[dict[str, Any]]:
-    return [{"key": _text(key), "value": _any_value(value)} for key, value in attributes.items()]
+    return [{"key": valid(key), "value": _any_value(value)} for key, value in attributes.items()]
 
 
 def _any_value(value: Value) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def _any_value(value: Value) -> dict[str, Any]:
         case float():
             return {"doubleValue": _double(value)}
         case str():
-            return {"stringValue": _text(value)}
+            return {"stringValue": valid(value)}
         case bytes():
             return {"bytesValue": b64encode(value).decode()}
         case _:
@@ -106,12 +107,6 @@ def _double(value: float) -> float | str:
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
     return value
-
-
-def _text(value: str) -> str:
-    """Text that is valid UTF-8: a lone surrogate, as in an undecodable file name, becomes a question mark."""
-    text = str(value)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _tokens(tokens: TokenSpans) -> bytes:

@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status, TracesData
 
 from phasetrace import __version__
 from phasetrace.emit.each_span import each_span
+from phasetrace.emit.text import valid
 from phasetrace.mapping import Attributes, ResourceSpans, Span, Value
 from phasetrace.semconv import Scope
 
@@ -44,7 +45,7 @@ def _fill(message: SpanMessage, span: Span) -> None:
     message.trace_id, message.span_id = bytes.fromhex(span.trace_id), bytes.fromhex(span.span_id)
     if span.parent_span_id is not None:
         message.parent_span_id = bytes.fromhex(span.parent_span_id)
-    message.name = _text(span.name)
+    message.name = valid(span.name)
     message.kind = int(span.kind)  # type: ignore[assignment]
     message.start_time_unix_nano, message.end_time_unix_nano = span.start_ns, span.end_ns
     message.attributes.extend(_pairs(span.attributes))
@@ -52,12 +53,12 @@ def _fill(message: SpanMessage, span: Span) -> None:
     if span.link is not None:
         message.links.add(trace_id=bytes.fromhex(span.link[0]), span_id=bytes.fromhex(span.link[1]))
     if span.error is not None:
-        message.status.code, message.status.message = Status.STATUS_CODE_ERROR, _text(span.error)
+        message.status.code, message.status.message = Status.STATUS_CODE_ERROR, valid(span.error)
 
 
 def _pairs(attributes: Attributes) -> Iterator[KeyValue]:
     for key, value in attributes.items():
-        yield KeyValue(key=_text(key), value=_value(value))
+        yield KeyValue(key=valid(key), value=_value(value))
 
 
 def _value(value: Value) -> AnyValue:
@@ -69,14 +70,9 @@ def _value(value: Value) -> AnyValue:
         case float():
             return AnyValue(double_value=value)
         case str():
-            return AnyValue(string_value=_text(value))
+            return AnyValue(string_value=valid(value))
         case bytes():
             return AnyValue(bytes_value=value)
     made = AnyValue()
     made.array_value.values.extend(_value(item) for item in value)
     return made
-
-
-def _text(value: str) -> str:
-    """Text that is valid UTF-8."""
-    return str(value).encode("utf-8", "replace").decode()

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,8 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from phasetrace.emit.jaeger_json import to_jaeger
 from phasetrace.emit.otlp_proto import to_protobuf
-from phasetrace.emit.perfetto import to_perfetto
-from phasetrace.mapping import Detail, ResourceSpans, to_spans
+from phasetrace.mapping import ResourceSpans, to_spans
 from phasetrace.model import Recording
 from phasetrace.read import read
 from tests.builders import generation, plain
@@ -72,23 +70,3 @@ def test_jaegers_document_has_what_its_interface_needs() -> None:
             assert span["duration"] >= 0
             for tag in span["tags"]:
                 assert tag["type"] in ("string", "bool", "int64", "float64", "binary")
-
-
-def events(recorded: Recording) -> list[dict[str, Any]]:
-    document = json.loads(b"".join(to_perfetto(to_spans(recorded, Detail.TOKEN))))
-    return document["traceEvents"]  # type: ignore[no-any-return]
-
-
-def test_perfetto_shows_a_line_a_request() -> None:
-    made = [e for e in events(generation(tokens=4)) if e["ph"] == "X"]
-    assert len({(e["pid"], e["tid"]) for e in made}) == 1
-    names = [e["name"] for e in made]
-    assert "prefill" in names and "decode" in names and names.count("token") == 3
-    assert not any(name.startswith("phasetrace.") for name in names)
-    request, prefill = made[0], next(e for e in made if e["name"] == "prefill")
-    assert request["ts"] == 0 and prefill["ts"] + prefill["dur"] <= request["dur"]
-
-
-def test_perfetto_names_processes_and_lines() -> None:
-    named = [e["name"] for e in events(generation()) if e["ph"] == "M"]
-    assert named == ["process_name", "thread_name"]
