@@ -262,27 +262,41 @@ class Attribute(Described):
     RUN_SOURCE = ("phasetrace.run.source", "", "who recorded it")
     DEFECTS = ("phasetrace.run.defects", "", "what is missing in the data or contradicts")
 
+    # of metrics
+    PHASE = ("phasetrace.phase", "", "frontend, queue, prefill, decode, ...")
+    TOKEN_KIND = ("phasetrace.token.kind", "", "prompt, cached (of the prompt) or output")
+    WAIT_REASON = ("phasetrace.wait.reason", "", "slots, kv, budget, grammar, lora, ...")
+
+
+class MetricKind(StrEnum):
+    """How a metric adds up."""
+
+    HISTOGRAM = "histogram"
+    COUNTER = "counter"
+    GAUGE = "gauge"
+
+
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_STEPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
 
 class Metric(Described):
-    """Metrics of the GenAI conventions, with the buckets that those prescribe."""
+    """Metrics: those of the GenAI conventions, with the buckets that they prescribe, then our own."""
 
+    kind: MetricKind
     bounds: tuple[float, ...]
 
-    def __new__(cls, value: str, unit: str, meaning: str, bounds: tuple[float, ...]) -> Metric:
-        """Make the member equal to its name."""
+    def __new__(cls, value: str, unit: str, meaning: str, how: MetricKind | tuple[float, ...]) -> Metric:
+        """Make the member equal to its name. Bucket bounds make it a histogram."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.unit = unit
         member.meaning = meaning
-        member.bounds = bounds
+        member.kind = how if isinstance(how, MetricKind) else MetricKind.HISTOGRAM
+        member.bounds = () if isinstance(how, MetricKind) else how
         return member
 
-    DURATION = (
-        "gen_ai.server.request.duration",
-        "s",
-        "arrival of a request until its end",
-        (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
-    )
+    DURATION = ("gen_ai.server.request.duration", "s", "arrival of a request until its end", _SECONDS)
     TTFT = (
         "gen_ai.server.time_to_first_token",
         "s",
@@ -295,6 +309,25 @@ class Metric(Described):
         "time per token after the first, of the longest sequence",
         (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5),
     )
+    PHASE_DURATION = ("phasetrace.phase.duration", "s", "a request's time in one phase", _SECONDS)
+    TOKENS = ("phasetrace.tokens", "{token}", "tokens of requests that ended, by kind", MetricKind.COUNTER)
+    PREEMPTIONS = (
+        "phasetrace.preemptions",
+        "{preemption}",
+        "times that a running request was put aside",
+        MetricKind.COUNTER,
+    )
+    STEP_DURATION = ("phasetrace.step.duration", "s", "one step of an engine", _STEPS)
+    QUEUE_BLOCKED = (
+        "phasetrace.queue.blocked",
+        "s",
+        "time in which the head of an engine's queue had to wait, by reason",
+        MetricKind.COUNTER,
+    )
+    PAUSED = ("phasetrace.paused", "s", "time in which a whole process stood still", MetricKind.COUNTER)
+    RUNNING = ("phasetrace.running", "{sequence}", "sequences in the last step", MetricKind.GAUGE)
+    WAITING = ("phasetrace.waiting", "{request}", "requests in an engine's queue", MetricKind.GAUGE)
+    KV_USAGE = ("phasetrace.kv_cache.usage", "{fraction}", "share of the KV blocks in use", MetricKind.GAUGE)
 
 
 class CausePhase(StrEnum):

@@ -24,8 +24,10 @@ def table(names: Iterable[Described], head: str = "name") -> str:
 
 
 def metrics() -> str:
-    rows = [f"| `{m}` | `{m.unit}` | {m.meaning} | {', '.join(map(str, m.bounds))} |" for m in Metric]
-    return "\n".join(["| name | unit | meaning | bucket bounds |", "|---|---|---|---|", *rows])
+    rows = [
+        f"| `{m}` | {m.kind} | `{m.unit}` | {m.meaning} | {', '.join(map(str, m.bounds))} |" for m in Metric
+    ]
+    return "\n".join(["| name | kind | unit | meaning | bucket bounds |", "|---|---|---|---|---|", *rows])
 
 
 def causes() -> str:
@@ -46,7 +48,7 @@ def document() -> str:
         table(shared, "key"),
         "\n## Attributes of phasetrace's own\n",
         table(ours, "key"),
-        "\n## Metrics\n\nHistograms, sent to OTLP endpoints.\n",
+        "\n## Metrics\n\nSent to OTLP endpoints, and scraped from `phasetrace run --metrics`.\n",
         metrics(),
         "\n## Causes\n\nWhat a diagnosis can name, and the phase that owns the time.\n",
         causes(),

@@ -35,15 +35,30 @@ from phasetrace import supervise
     type=click.Path(path_type=Path),
     help="Folder for what is recorded and not yet written; without it /dev/shm or the temporary folder.",
 )
+@click.option(
+    "--metrics",
+    metavar="[HOST:]PORT",
+    help="Serve metrics there for Prometheus while the command runs (the usual port is 9464).",
+)
+@click.option("--live", is_flag=True, help="Show what happens, as it happens, in a line on stderr.")
 @click.option("--quiet", is_flag=True, help="No summary at the end.")
 @click.argument("argv", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
-    output: Path, otlp: str | None, detail: str, spool: Path | None, quiet: bool, argv: tuple[str, ...]
+    output: Path,
+    otlp: str | None,
+    detail: str,
+    spool: Path | None,
+    metrics: str | None,
+    live: bool,
+    quiet: bool,
+    argv: tuple[str, ...],
 ) -> int:
     """Record COMMAND, which runs as it would without; the exit code is the command's.
 
     All Python processes that it starts are recorded, in whatever environment they run; nothing has to be
     installed there.
     """
-    options = supervise.RunOptions(output=output, otlp=otlp, detail=detail, spool=spool, quiet=quiet)
+    options = supervise.RunOptions(
+        output=output, otlp=otlp, detail=detail, spool=spool, quiet=quiet, metrics=metrics, live=live
+    )
     return supervise.run(argv, options).exit_code

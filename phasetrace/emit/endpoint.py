@@ -17,8 +17,7 @@ from phasetrace.emit.exporters import (
     wants_metrics,
 )
 from phasetrace.mapping import Detail, ResourceSpans, SpanMaker
-from phasetrace.mapping.request_attributes import model_name
-from phasetrace.model import ModelFacts, Recording, Request
+from phasetrace.model import Recording
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -49,7 +48,7 @@ class _Part:
     """What one `send` brought."""
 
     groups: list[ResourceSpans]
-    requests: tuple[tuple[Request, str | None], ...]  # with their model's name
+    recording: Recording
 
 
 class Endpoint:
@@ -64,7 +63,6 @@ class Endpoint:
         self._exporter = exporter
         self._url = url
         self._spans = SpanMaker(Detail(detail), for_file=False)
-        self._models: dict[str, ModelFacts] = {}
         self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._total = self._delivered = self._waiting = 0
@@ -93,18 +91,15 @@ class Endpoint:
 
     def send(self, recording: Recording) -> None:
         """Hand over a part of the recording; returns at once."""
-        self._models |= recording.models
         groups = list(self._spans.spans(recording))
         spans = sum(map(len, groups))
-        named = tuple((r, model_name(r, self._models)) for r in recording.requests)
         with self._lock:
             self._total += spans
             if self._waiting + spans > WAITING:
                 self._error = self._error or "the endpoint is too slow"
                 return
             self._waiting += spans
-        if spans:
-            self._queue.put(_Part(groups, named))
+        self._queue.put(_Part(groups, recording))
 
     def close(self, patience_s: float = PATIENCE_S) -> Delivery:
         """Wait a little for what is on its way, then say what became of it all."""
@@ -171,13 +166,11 @@ class Endpoint:
             if self._metrics is None and wants_metrics():
                 from phasetrace.emit.metrics import Metrics
 
-                resource = part.groups[0].resource if part.groups else {}
-                self._metrics = Metrics(metric_exporter(self._url), resource)
+                self._metrics = Metrics(metric_exporter(self._url))
                 self._listening.stop()
                 self._listening.start()  # on the loggers of what was just imported, too
             if self._metrics is not None:
-                for request, model in part.requests:
-                    self._metrics.record(request, model)
+                self._metrics.record(part.recording)
                 if not self._down:
                     self._metrics.export_if_due()
 

@@ -43,9 +43,15 @@ def check(url: str | None) -> None:
         _protocol(url, "TRACES")
 
 
+def metrics_exporters() -> set[str]:
+    """What the environment wants metrics to be exported with; OTLP unless it says otherwise."""
+    names = os.environ.get("OTEL_METRICS_EXPORTER", "").strip().lower() or "otlp"
+    return {name.strip() for name in names.split(",")}
+
+
 def wants_metrics() -> bool:
-    """Whether the user left metrics on."""
-    return os.environ.get("OTEL_METRICS_EXPORTER", "otlp").strip().lower() != "none"
+    """Whether the user left metrics on for the OTLP endpoint."""
+    return "otlp" in metrics_exporters()
 
 
 def span_exporter(url: str | None, rejected: Rejected) -> SpanExporter:

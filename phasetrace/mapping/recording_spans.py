@@ -94,9 +94,14 @@ class SpanMaker:
             resource[A.PROCESS_PID] = process.pid
             if process.executable:
                 resource[A.PROCESS_EXECUTABLE] = process.executable
-        script = process.script if process is not None else None
-        resource[A.SERVICE_NAME] = script.removesuffix(".py") if script else "phasetrace"
+        resource[A.SERVICE_NAME] = service_name(process)
         return resource
+
+
+def service_name(process: Process | None) -> str:
+    """What a process is called where several services meet: its script."""
+    script = process.script if process is not None else None
+    return script.removesuffix(".py") if script else "phasetrace"
 
 
 def from_spans(groups: Iterable[ResourceSpans]) -> Recording:

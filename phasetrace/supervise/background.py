@@ -49,14 +49,20 @@ class Background(threading.Thread):
 
     def _drain(self) -> None:
         from phasetrace.supervise.drain import Drain
+        from phasetrace.supervise.live import Live
         from phasetrace.supervise.outlets import Outlets
 
         options = self._options
-        outlets = Outlets(options.output, self._folder.rest, options.otlp, options.detail)
+        live = Live() if options.live else None
+        outlets = Outlets(
+            options.output, self._folder.rest, options.otlp, options.detail, options.metrics, live
+        )
         self._folder.leave_note(options.output, os.getpid(), begun=True)
         drain = Drain(self._folder.spool, outlets, self._left_off)
         while not self._finishing.wait(TURN_S):
             drain.turn()
+            if live is not None:
+                live.draw()
         drain.turn()
         self.caught_up.set()
         end = time.monotonic() + GRACE_S

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
-from phasetrace.emit import exporters
+from phasetrace.emit import exporters, scrape
 from phasetrace.errors import UsageError
 from phasetrace.supervise import child, environment, output, signals
 from phasetrace.supervise.background import Background
@@ -36,6 +36,7 @@ def run(command: Sequence[str], options: RunOptions) -> RunResult:
         child.replace(command, outer)
     output.check(options.output)
     exporters.check(options.otlp)
+    scrape.address(options.metrics)  # raises where it is none
     folder = make_folder(options.spool)
     try:
         folder.leave_note(options.output, os.getpid())

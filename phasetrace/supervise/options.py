@@ -19,6 +19,8 @@ class RunOptions:
     detail: str = "auto"
     spool: Path | None = None
     quiet: bool = False
+    metrics: str | None = None  # [HOST:]PORT of a page for Prometheus
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,13 @@ def of_trace(trace: Path) -> str:
 
 def troubles(written: Written, still_running: int) -> list[str]:
     """What the user has to know even with --quiet, a line each."""
-    lines = [line for line in (written.failure, written.rest_failure, written.endpoint_failure) if line]
+    failures = (
+        written.failure,
+        written.rest_failure,
+        written.endpoint_failure,
+        written.page_failure,
+    )
+    lines = [line for line in failures if line]
     if still_running:
         processes = "process that was recorded runs" if still_running == 1 else "recorded processes run"
         lines.append(f"{still_running} {processes} on; the trace has what they did so far")

@@ -17,6 +17,7 @@ from phasetrace.emit.endpoint import Endpoint
 from phasetrace.errors import UsageError
 from phasetrace.mapping import SpanMaker
 from phasetrace.model import Recording, RequestStatus
+from phasetrace.semconv import Metric
 from tests.builders import generation, recording, request, steps
 from tests.emit.receivers import GrpcReceiver, HttpReceiver, Received
 
@@ -249,7 +250,9 @@ def test_server_histograms_with_the_conventions_buckets(receiver: Make) -> None:
     assert [round(p.sum, 6) for p in ttft] == [0.01] and [round(p.sum, 6) for p in tpot] == [0.01]
     assert list(duration[0].explicit_bounds)[:3] == [0.01, 0.02, 0.04]
     assert list(tpot[0].explicit_bounds)[-2:] == [1.0, 2.5]
-    assert all(metric.unit == "s" for metric in found.values())
+    assert {name: metric.unit for name, metric in found.items()} == {
+        m.value: m.unit for m in Metric if m.value in found
+    }
 
 
 def test_the_global_meter_provider_is_left_alone(http: Make) -> None:

@@ -1,0 +1,109 @@
+"""`run --live`: what the last seconds held, in one line on stderr that is drawn anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TextIO
+
+from phasetrace.analyze.attribution import phases
+from phasetrace.analyze.step_table import step_table
+from phasetrace.model import Phase, Recording, Request, RequestStatus, Steps
+from phasetrace.render.ink import Ink
+from phasetrace.render.live import Now, live_line
+
+WINDOW_S = 10.0
+STILL_S = 2.0  # an engine without a step for so long runs nothing
+PLAIN_EVERY_S = 5.0  # a line in a file, which cannot be drawn anew
+_NO_STEPS = step_table(Recording())  # marks alone bound the phases
+_CLEAR = "\r\x1b[K"
+
+
+class Live:
+    """Takes the parts of a recording and draws what they say of now."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._requests: deque[Request] = deque()
+        self._steps: deque[Steps] = deque()
+        self._last: dict[str, Steps] = {}  # by process
+        self._done = 0
+        self._drawn_s = -PLAIN_EVERY_S
+
+    def record(self, recording: Recording) -> None:
+        """Take one part."""
+        ended = [r for r in recording.requests if r.status is not RequestStatus.CUT_OFF and r.finished_ns]
+        self._done += len(ended)
+        self._requests += ended
+        for steps in recording.steps:
+            if len(steps):
+                self._steps.append(steps)
+                self._last[steps.process] = steps
+
+    def draw(self) -> None:
+        """Show the line; on a terminal over the last one, in a file now and then."""
+        if self._terminal or time.monotonic() - self._drawn_s >= PLAIN_EVERY_S:
+            self._drawn_s = time.monotonic()
+            self._draw()
+
+    def close(self) -> None:
+        """Clear the line; a file gets the last numbers instead."""
+        if self._terminal:
+            self._write(_CLEAR)
+        else:
+            self._draw()
+
+    def _draw(self) -> None:
+        color = self._terminal and not os.environ.get("NO_COLOR")
+        ink = Ink(width=shutil.get_terminal_size().columns - 1, color=color)
+        line = live_line(self.now(time.time_ns()), ink)
+        self._write(f"{_CLEAR}{line}" if self._terminal else f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # whoever closed stderr does not want to see it
+            self._stream.write(text)
+            self._stream.flush()
+
+    def now(self, now_ns: int) -> Now:
+        """The numbers over the window that ends at `now_ns`."""
+        since = now_ns - int(WINDOW_S * 1e9)
+        while self._requests and (self._requests[0].finished_ns or 0) < since:
+            self._requests.popleft()
+        while self._steps and int(self._steps[0].end_ns[-1]) < since:
+            self._steps.popleft()
+        fresh = [s for s in self._last.values() if now_ns - int(s.end_ns[-1]) < STILL_S * 1e9]
+        tokens, lengths = self._decoded(since)
+        first = [r.first_token_ns - r.arrival_ns for r in self._requests if r.first_token_ns is not None]
+        waiting = [int(s.waiting[-1]) for s in fresh if s.waiting is not None]
+        return Now(
+            running=sum(int(s.running[-1]) for s in fresh if s.running is not None) if self._last else None,
+            waiting=sum(waiting) if waiting else None,
+            requests=self._done,
+            tokens_s=tokens / WINDOW_S if self._steps else None,
+            ttft_ns=statistics.median(first) if first else None,
+            itl_ns=statistics.median(lengths) if lengths else None,
+            phases=self._phases(),
+        )
+
+    def _decoded(self, since: int) -> tuple[int, list[int]]:
+        """Tokens given out since then, and how long the steps took that gave them."""
+        tokens, lengths = 0, []
+        for steps in self._steps:
+            recent = steps.end_ns >= since
+            lengths += (steps.end_ns - steps.begin_ns)[recent].tolist()
+            if steps.new_tokens is not None:
+                tokens += int(steps.new_tokens[recent].sum())
+        return tokens, lengths
+
+    def _phases(self) -> dict[Phase, int]:
+        found: dict[Phase, int] = {}
+        for request in self._requests:
+            for phase in phases(request, _NO_STEPS):
+                found[phase.phase] = found.get(phase.phase, 0) + phase.ns
+        return {phase: found[phase] for phase in Phase if phase in found}
