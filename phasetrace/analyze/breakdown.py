@@ -51,27 +51,16 @@ def breakdown(recording: Recording) -> Breakdown:
 def _request(request: Request, table: StepTable, clock: PauseClock, repeated: int | None) -> RequestBreakdown:
     assert request.finished_ns is not None
     e2e = request.finished_ns - request.arrival_ns
-    first = request.first_token_ns if request.first_output_ns is None else request.first_output_ns
     return RequestBreakdown(
         request=request,
         phases=phases(request, table, clock),
         e2e_ns=e2e,
-        ttft_ns=None if first is None else first - request.arrival_ns,
-        tpot_ns=_tpot_ns(request),
+        ttft_ns=metrics.ttft_ns(request),
+        tpot_ns=metrics.tpot_ns(request),
         new_prompt_tokens=tokens.new_prompt_tokens(request),
         repeated_prompt_tokens=repeated,
         padded_decode_tokens=tokens.padded_decode_tokens(request),
     )
-
-
-def _tpot_ns(request: Request) -> float | None:
-    first, longest = request.first_token_ns, request.longest_output
-    if request.finished_ns is None or first is None or longest is None or longest < 2:
-        return None
-    handed, last = request.first_output_ns, request.last_token_ns
-    if handed is not None and last is not None and handed < last:  # before it was all written: streamed
-        first = handed
-    return (request.finished_ns - first) / (longest - 1)
 
 
 def _summed(requests: Iterable[RequestBreakdown]) -> tuple[PhaseTime, ...]:

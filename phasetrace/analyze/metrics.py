@@ -14,6 +14,27 @@ from phasetrace.model import Percentiles, Request, RequestBreakdown
 Floats = npt.NDArray[np.float64]
 
 
+def ttft_ns(request: Request) -> int | None:
+    """Arrival until the user had the first of the answer, else, where that was not observed, the engine."""
+    first = request.first_token_ns if request.first_output_ns is None else request.first_output_ns
+    return None if first is None else first - request.arrival_ns
+
+
+def tpot_ns(request: Request) -> float | None:
+    """The time of a token after the first, of the longest sequence.
+
+    What follows the first of a streamed answer, spread over its tokens; one that came all at once was written
+    at the engine's pace.
+    """
+    first, longest = request.first_token_ns, request.longest_output
+    if request.finished_ns is None or first is None or longest is None or longest < 2:
+        return None
+    handed, last = request.first_output_ns, request.last_token_ns
+    if handed is not None and last is not None and handed < last:  # before it was all written: streamed
+        first = handed
+    return (request.finished_ns - first) / (longest - 1)
+
+
 def percentiles(requests: Sequence[RequestBreakdown], table: StepTable) -> dict[str, Percentiles]:
     """Of each metric that at least one request has."""
     columns: Mapping[str, list[float]] = {

@@ -10,6 +10,7 @@ import numpy as np
 from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.sdk.metrics.export import MetricReader
 
+from phasetrace.analyze import metrics
 from phasetrace.analyze.attribution import phases
 from phasetrace.analyze.step_table import step_table
 from phasetrace.emit.instruments import Instruments, Labels, Observe
@@ -153,9 +154,7 @@ def _latencies(request: Request, labels: Labels) -> Iterator[tuple[Metric, float
     error = {A.ERROR_TYPE.value: request.error_type or "_OTHER"} if failed else {}
     duration = request.finished_ns - request.arrival_ns
     yield Metric.DURATION, duration / _NS, labels | error
-    if request.first_token_ns is None:
-        return
-    ttft = request.first_token_ns - request.arrival_ns
-    yield Metric.TTFT, ttft / _NS, labels
-    if request.longest_output is not None and request.longest_output > 1:
-        yield Metric.TPOT, (duration - ttft) / (request.longest_output - 1) / _NS, labels
+    if (ttft := metrics.ttft_ns(request)) is not None:
+        yield Metric.TTFT, ttft / _NS, labels
+    if (tpot := metrics.tpot_ns(request)) is not None:
+        yield Metric.TPOT, tpot / _NS, labels

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from phasetrace.analyze.attribution import phases
+from phasetrace.analyze.metrics import ttft_ns
 from phasetrace.analyze.step_table import step_table
 from phasetrace.model import Phase, Recording, Request, RequestStatus, Steps
 from phasetrace.render.ink import Ink
@@ -79,7 +80,7 @@ class Live:
             self._steps.popleft()
         fresh = [s for s in self._last.values() if now_ns - int(s.end_ns[-1]) < STILL_S * 1e9]
         tokens, lengths = self._decoded(since)
-        first = [r.first_token_ns - r.arrival_ns for r in self._requests if r.first_token_ns is not None]
+        first = [ns for r in self._requests if (ns := ttft_ns(r)) is not None]
         waiting = [int(s.waiting[-1]) for s in fresh if s.waiting is not None]
         return Now(
             running=sum(int(s.running[-1]) for s in fresh if s.running is not None) if self._last else None,
