@@ -11,10 +11,13 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
+
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
-from phasetrace.read.json_text import document
+from phasetrace.read.json_text import document, parse
 from phasetrace.read.notes import Notes
 from phasetrace.read.otlp_json import OURS, as_dict, dicts
 from phasetrace.read.source import Source
@@ -33,16 +36,33 @@ _EVENT_NAMES = ("event", "message")
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
+class _Trace(Struct):
+    spans: list[Raw] | None = None
+    processes: Any = None
+    warnings: Any = None
+
+
+class _Document(Struct):
+    data: list[_Trace] | None = None
+    errors: Any = None
+
+
+_DOCUMENT = Decoder(_Document)
+
+
 def jaeger(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of all traces in the document."""
-    whole = as_dict(document(source, notes))
-    for trace in dicts(whole.get("data")):
-        warnings = [*_texts(trace.get("warnings")), *_texts(whole.get("errors"))]
+    whole = document(source, notes, _DOCUMENT) or _Document()
+    for trace in whole.data or ():
+        warnings = [*_texts(trace.warnings), *_texts(whole.errors)]
         for warning in warnings:
             notes.say(f"Jaeger says of a trace in {notes.name}: {warning}")
-        processes = {key: _process(value, notes) for key, value in as_dict(trace.get("processes")).items()}
-        for raw in dicts(trace.get("spans")):
-            yield from _group(raw, processes, notes)
+        processes = {key: _process(value, notes) for key, value in as_dict(trace.processes).items()}
+        for text in trace.spans or ():
+            try:
+                yield from _group(as_dict(parse(text)), processes, notes)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                notes.damaged += 1
 
 
 def _group(raw: dict[str, Any], processes: dict[str, Attributes], notes: Notes) -> Iterator[ResourceSpans]:
@@ -60,10 +80,7 @@ def _group(raw: dict[str, Any], processes: dict[str, Attributes], notes: Notes) 
     process = processes.get(str(raw.get("processID")), {})
     if "process" in raw:  # as in Elasticsearch, each span has its own
         process = _process(raw["process"], notes)
-    try:
-        yield ResourceSpans(process, [_span(raw, name, attributes)], scope=scope)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        notes.damaged += 1
+    yield ResourceSpans(process, [_span(raw, name, attributes)], scope=scope)
 
 
 def _span(raw: dict[str, Any], name: str, attributes: Attributes) -> Span:

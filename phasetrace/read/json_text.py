@@ -1,53 +1,80 @@
-"""JSON as files hold it: a value a line, or one value over all lines; cut off, or slightly broken."""
+"""JSON as files hold it: a value a line, or one value over all lines; cut off, or slightly broken.
+
+A large document is never made into Python objects as a whole: `Raw` cuts it into its parts where they lie in
+the text, and each part is decoded when it is asked for. The text is all that it takes of memory.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 
-import orjson
+from msgspec import Raw, ValidationError
+from msgspec.json import Decoder
 
 from phasetrace.read.notes import Notes
 from phasetrace.read.source import LONGEST, Source
 
+T = TypeVar("T")
+Text = bytes | bytearray | Raw
+
+ANYTHING: Decoder[Any] = Decoder()
+_PARTS = Decoder(list[Raw])
+_DEEPEST_ARRAYS = 8  # in one another, of which each value is taken
 _BEGIN_OF_DOCUMENT = 4096  # bytes; a first line that is no value and is longer is a broken line
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]]|"', re.DOTALL)
 _CLOSED_BY = {b"{": b"}", b"[": b"]"}
 _DEEPEST = 512  # brackets that may be open where a cut document is closed
+_FIRST = re.compile(rb"\s*(\S)")
+_CONTROLS = bytes(32 if byte < 32 else byte for byte in range(256))
+_NO_NUMBER = re.compile(rb"(?<=[:,\[])\s*-?(?:NaN|Infinity)(?=\s*[,\]}])")
+_HALF_CHARACTER = re.compile(rb"(?<!\\)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
-def parse(data: bytes | bytearray) -> Any:
-    """A JSON value; ValueError where it is none.
+def parse(data: Text) -> Any:
+    """A JSON value; ValueError where it is none."""
+    return decoded(ANYTHING, data)
 
-    What strict parsers refuse and writers write all the same is understood: NaN, control characters in
-    strings, bytes that are no UTF-8.
+
+def decoded(decoder: Decoder[T], data: Text) -> T:
+    """A value of the decoder's type; ValueError where it is none.
+
+    What strict parsers refuse and writers write all the same is understood: NaN, control characters and
+    halves of characters in strings, bytes that are no UTF-8.
     """
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
-    if data.lstrip()[:1] not in (b"{", b"["):
-        raise ValueError("no JSON object or array")
+        return decoder.decode(data)
+    except ValidationError:
+        raise
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError:
+        if _first(data) not in (b"{", b"["):
+            raise
     try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
+        return decoder.decode(_mended(data))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def values(source: Source, notes: Notes, passed_over: tuple[bytes, ...] = ()) -> Iterator[Any]:
+def values(
+    source: Source, notes: Notes, decoder: Decoder[T], passed_over: tuple[bytes, ...] = ()
+) -> Iterator[T | None]:
     """The value of each line, or that of the whole where its first line is no value by itself.
+
+    Of an array the values in it are given, one by one.
 
     Args:
         source: what to read.
         notes: told of what is no JSON.
-        passed_over: a line that has one of these near its begin is counted, and not parsed.
+        decoder: of the type that values should have; what is of another is left out.
+        passed_over: a line that has one of these near its begin is counted, and None in its place.
     """
     lines = source.lines()
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        if line.isspace():
             continue
         complete = line.endswith(b"\n")
         if passed_over and any(mark in line[:_BEGIN_OF_DOCUMENT] for mark in passed_over):
@@ -56,41 +83,49 @@ def values(source: Source, notes: Notes, passed_over: tuple[bytes, ...] = ()) ->
             yield None
             continue
         try:
-            value = parse(line)
+            yield from _each(line, decoder, notes)
+            continue
         except ValueError:
-            if number == 1 and complete and len(line) < _BEGIN_OF_DOCUMENT:
-                yield from _document(line, lines, source, notes)
-                return
-            if complete:
-                notes.broken_line(number)
-                continue
-            notes.cut = True
-            if number > 1:
-                continue
-            value = closed(line)
-            if value is None:
-                continue
-        notes.documents += 1
-        yield value
+            pass
+        if number == 1 and complete and len(line) < _BEGIN_OF_DOCUMENT:
+            yield from _document(line, lines, source, notes, decoder)
+            return
+        if complete:
+            notes.broken_line(number)
+            continue
+        notes.cut = True
+        if number == 1:
+            yield from _begun(line, decoder, notes)
     notes.cut = notes.cut or source.cut
 
 
-def document(source: Source, notes: Notes) -> Any:
+def document(source: Source, notes: Notes, decoder: Decoder[T]) -> T | None:
     """The one value of a source, closed where it is cut off; None where nothing of it can be read."""
     data = source.whole()
     notes.cut = source.cut
     try:
-        value = parse(data)
+        return _one(decoder, data, notes)
     except ValueError:
-        value, notes.cut = closed(data), True
-    del data
-    if value is not None:
-        notes.documents += 1
+        notes.cut = True
+    begun = closed(data)
+    try:
+        return _one(decoder, begun, notes) if begun is not None else None
+    except ValueError:
+        return None
+
+
+def _one(decoder: Decoder[T], data: Text, notes: Notes) -> T | None:
+    try:
+        value = decoded(decoder, data)
+    except ValidationError:  # JSON of another shape
+        notes.damaged += 1
+        return None
+    notes.documents += 1
     return value
 
 
-def closed(data: bytes) -> Any:
-    """The value of a document that is cut off, up to where its last object or array ended, if any."""
+def closed(data: bytes | bytearray) -> bytes | None:
+    """A document that is cut off, ended where its last object or array ended; not sure to be JSON then."""
     opened: list[bytes] = []
     end, left = 0, b""
     for match in _STRUCTURE.finditer(data):
@@ -104,40 +139,73 @@ def closed(data: bytes) -> Any:
                 return None
             end, left = match.end(), b"".join(opened)
     closing = b"".join(_CLOSED_BY[bytes([bracket])] for bracket in reversed(left))
-    try:
-        return parse(data[:end] + closing) if end else None
-    except ValueError:
-        return None
+    return bytes(data[:end]) + closing if end else None
 
 
-def _document(first: bytes, rest: Iterable[bytes], source: Source, notes: Notes) -> Iterator[Any]:
+def _each(data: Text, decoder: Decoder[T], notes: Notes, depth: int = 0) -> Iterator[T]:
+    """Its value, or those in its arrays; ValueError before the first one where it is no JSON."""
+    if _first(data) != b"[":
+        try:
+            value = decoded(decoder, data)
+        except ValidationError:
+            notes.damaged += b'"spans"' in memoryview(data)[:_BEGIN_OF_DOCUMENT].tobytes()
+            return
+        notes.documents += 1
+        yield value
+        return
+    parts = decoded(_PARTS, data)
+    notes.documents += 1
+    for part in parts if depth < _DEEPEST_ARRAYS else ():
+        try:
+            yield from _each(part, decoder, notes, depth + 1)
+        except ValueError:
+            notes.damaged += 1
+
+
+def _begun(data: bytes | bytearray, decoder: Decoder[T], notes: Notes) -> Iterator[T]:
+    """What can be read of a document that is cut off."""
+    begun = closed(data)
+    if begun is not None:
+        try:
+            yield from _each(begun, decoder, notes)
+            notes.cut = True
+        except ValueError:
+            return
+
+
+def _document(
+    first: bytes, rest: Iterable[bytes], source: Source, notes: Notes, decoder: Decoder[T]
+) -> Iterator[T]:
     whole = bytearray(first)  # pieces to be joined would be in memory twice
     for line in rest:
         whole += line
         if len(whole) > LONGEST:
             raise source.too_long("document")
     try:
-        value = parse(whole)
+        yield from _each(whole, decoder, notes)
+        return
     except ValueError:
         pass
-    else:
-        del whole  # what was made of it takes many times as much
-        notes.documents += 1
-        yield value
-        return
     found = False
     for number, line in enumerate(BytesIO(whole), 1):  # lines after all, with a broken first one
-        if line.strip():
+        if not line.isspace():
+            before = notes.documents
             try:
-                value = parse(line)
+                yield from _each(line, decoder, notes)
             except ValueError:
-                if line.lstrip()[:1] in (b"{", b"["):
+                if _first(line) in (b"{", b"["):
                     notes.broken_line(number)
-                continue
-            found = found or isinstance(value, dict)
-            notes.documents += 1
-            yield value
-    if not found and (value := closed(bytes(whole))) is not None:
-        notes.cut = True
-        notes.documents += 1
-        yield value
+            found = found or notes.documents > before and _first(line) == b"{"
+    if not found:
+        yield from _begun(whole, decoder, notes)
+
+
+def _mended(data: Text) -> bytes:
+    text = bytes(data).translate(_CONTROLS).decode("utf-8", "replace").encode()
+    return _HALF_CHARACTER.sub(b"?", _NO_NUMBER.sub(b"null", text))
+
+
+def _first(data: Text) -> bytes:
+    """The first byte that is no space."""
+    match = _FIRST.match(memoryview(data))
+    return match[1] if match is not None else b""

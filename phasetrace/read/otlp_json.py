@@ -8,14 +8,17 @@ before 2022 said `instrumentationLibrarySpans`.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from sys import intern
 from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
 
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
-from phasetrace.read.json_text import values
+from phasetrace.read.json_text import decoded, values
 from phasetrace.read.notes import Notes
 from phasetrace.read.source import Source
 from phasetrace.semconv import DERIVED_SPANS, Scope
@@ -26,8 +29,6 @@ PASSED_OVER = tuple(f'"scope":{{"name":"{scope}"'.encode() for scope in (Scope.P
 OURS = frozenset(Scope)
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans", "scope_spans")
 RESOURCES = ("resourceSpans", "batches", "resource_spans")
-_WRAPPERS = ("result", "trace")
-_MOST_WRAPPED = 8
 _ERROR = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 _KINDS: dict[Any, Kind] = {
     **{kind.value: kind for kind in Kind},
@@ -37,86 +38,148 @@ _KINDS: dict[Any, Kind] = {
 }
 
 
+class _Array(Struct, gc=False):
+    values: list[AnyValue] | None = None
+
+
+class AnyValue(Struct, gc=False):
+    """OTLP's value: one of these is there."""
+
+    stringValue: Any = None
+    intValue: Any = None
+    doubleValue: Any = None
+    boolValue: Any = None
+    bytesValue: Any = None
+    arrayValue: _Array | None = None
+
+
+class KeyValue(Struct, gc=False):
+    """OTLP's attribute."""
+
+    key: str
+    value: AnyValue | None = None
+
+
+class _Status(Struct, gc=False):
+    code: Any = None
+    message: Any = None
+
+
+class _Event(Struct, gc=False):
+    name: str | None = None
+    timeUnixNano: Any = None
+
+
+class _Span(Struct, gc=False):
+    traceId: Any
+    spanId: Any
+    startTimeUnixNano: Any
+    name: str | None = None
+    endTimeUnixNano: Any = None
+    parentSpanId: Any = None
+    kind: Any = None
+    attributes: list[KeyValue] | None = None
+    status: _Status | None = None
+    events: list[_Event] | None = None
+
+
+class _Attributes(Struct):
+    attributes: list[KeyValue] | None = None
+
+
+class _Named(Struct):
+    name: str | None = None
+
+
+class _Scope(Struct):
+    spans: list[Raw] | None = None
+    scope: _Named | None = None
+    instrumentationLibrary: _Named | None = None
+
+
+class _Resource(Struct):
+    resource: _Attributes | None = None
+    scopeSpans: list[_Scope] | None = None
+    instrumentationLibrarySpans: list[_Scope] | None = None
+    scope_spans: list[_Scope] | None = None
+
+
+class _Document(_Resource):
+    resourceSpans: list[_Resource] | None = None
+    batches: list[_Resource] | None = None
+    resource_spans: list[_Resource] | None = None
+    result: _Document | None = None
+    trace: _Document | None = None
+    status: Any = None
+    message: Any = None
+
+
+_DOCUMENT = Decoder(_Document)
+_SPAN = Decoder(_Span)
+
+
 def otlp_json(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of all documents that are of use."""
-    for value in values(source, notes, PASSED_OVER):
+    for value in values(source, notes, _DOCUMENT, PASSED_OVER):
         if value is None:  # a line of ours with nothing that its other lines do not say
             yield ResourceSpans({}, [], scope=Scope.TOKENS)
-        for resource in resources(value, notes):
-            yield from _groups(resource, notes)
+        else:
+            for resource in _resources(value, notes):
+                yield from _groups(resource, notes)
 
 
-def resources(value: Any, notes: Notes, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """The `ResourceSpans` of a value, whatever they are wrapped in."""
-    if depth > _MOST_WRAPPED:
-        return
-    if isinstance(value, list):
-        for item in value:
-            yield from resources(item, notes, depth + 1)
-    elif isinstance(value, dict):
-        if value.get("status") == "PARTIAL":
-            notes.say(
-                f"{notes.name} says that it is a part of a trace only: {value.get('message') or 'PARTIAL'}"
-            )
-        for key in RESOURCES:
-            if key in value:
-                yield from dicts(value[key])
-                return
-        if any(key in value for key in SCOPES):  # a bare one
-            yield value
-            return
-        for wrapper in _WRAPPERS:
-            if wrapper in value:
-                yield from resources(value[wrapper], notes, depth + 1)
+def _resources(value: _Document, notes: Notes) -> Iterator[_Resource]:
+    """The `ResourceSpans` of a document, whatever they are wrapped in."""
+    if value.status == "PARTIAL":
+        notes.say(f"{notes.name} says that it is a part of a trace only: {value.message or 'PARTIAL'}")
+    for known in (value.resourceSpans, value.batches, value.resource_spans):
+        yield from known or ()
+    for wrapped in (value.result, value.trace):
+        if wrapped is not None:
+            yield from _resources(wrapped, notes)
+    if any((value.scopeSpans, value.instrumentationLibrarySpans, value.scope_spans)):  # a bare one
+        yield value
 
 
-def _groups(resource: dict[str, Any], notes: Notes) -> Iterator[ResourceSpans]:
-    known = attributes(as_dict(resource.get("resource")).get("attributes"))
+def _groups(resource: _Resource, notes: Notes) -> Iterator[ResourceSpans]:
+    known = attributes(resource.resource.attributes) if resource.resource is not None else {}
     if (service := known.get(A.SERVICE_NAME)) is not None:
         notes.service(service)
-    for key in SCOPES:
-        for scope in dicts(resource.get(key)):
-            name = str(as_dict(scope.get("scope") or scope.get("instrumentationLibrary")).get("name", ""))
-            group = ResourceSpans(known, [], scope=name)
-            ours = name in OURS
-            for raw in dicts(scope.get("spans")):
-                title = str(raw.get("name", ""))
-                notes.spans(title)
-                if (title in DERIVED_SPANS) if ours else not wanted(title, _keys(raw)):
-                    continue
+    for scopes in (resource.scopeSpans, resource.instrumentationLibrarySpans, resource.scope_spans):
+        for scope in scopes or ():
+            named = scope.scope or scope.instrumentationLibrary
+            group = ResourceSpans(known, [], scope=(named.name if named is not None else None) or "")
+            ours = group.scope in OURS
+            for text in scope.spans or ():
                 try:
-                    group.spans.append(_span(raw, title))
+                    raw = decoded(_SPAN, text)
+                    title = raw.name or ""
+                    notes.spans(title)
+                    if ours:
+                        if title not in DERIVED_SPANS:
+                            group.spans.append(_span(raw, title))
+                    elif wanted(title, [pair.key for pair in raw.attributes or ()]):
+                        group.spans.append(_span(raw, title))
                 except (KeyError, TypeError, ValueError, OverflowError):
                     notes.damaged += 1
             yield group
 
 
-def _keys(raw: dict[str, Any]) -> Iterator[str]:
-    pairs = raw.get("attributes")
-    if isinstance(pairs, list):
-        for pair in pairs:
-            if isinstance(pair, dict):
-                yield str(pair.get("key"))
-
-
-def _span(raw: dict[str, Any], name: str) -> Span:
-    start = ids.nanoseconds(raw["startTimeUnixNano"])
-    status = as_dict(raw.get("status"))
+def _span(raw: _Span, name: str) -> Span:
+    start = ids.nanoseconds(raw.startTimeUnixNano)
+    failed = raw.status is not None and raw.status.code in _ERROR
     return Span(
-        trace_id=ids.trace_id(raw["traceId"]),
-        span_id=ids.span_id(raw["spanId"]),
-        parent_span_id=ids.parent_id(raw.get("parentSpanId")),
+        trace_id=ids.trace_id(raw.traceId),
+        span_id=ids.span_id(raw.spanId),
+        parent_span_id=ids.parent_id(raw.parentSpanId),
         name=name,
         start_ns=start,
-        end_ns=ids.nanoseconds(raw.get("endTimeUnixNano") or start),
-        kind=kind(raw.get("kind")),
-        attributes=attributes(raw.get("attributes")),
-        error=str(status.get("message") or "error") if status.get("code") in _ERROR else None,
-        events=tuple(
-            Event(str(event.get("name", "")), ids.nanoseconds(event.get("timeUnixNano") or start))
-            for event in dicts(raw.get("events"))
-        )
-        if raw.get("events")
+        end_ns=ids.nanoseconds(raw.endTimeUnixNano or start),
+        kind=kind(raw.kind),
+        attributes=attributes(raw.attributes),
+        error=str(raw.status.message or "error") if failed and raw.status is not None else None,
+        events=tuple(Event(e.name or "", ids.nanoseconds(e.timeUnixNano or start)) for e in raw.events)
+        if raw.events
         else (),
     )
 
@@ -126,45 +189,36 @@ def kind(value: Any) -> Kind:
     return _KINDS.get(value, Kind.UNSPECIFIED) if isinstance(value, (int, str)) else Kind.UNSPECIFIED
 
 
-def attributes(pairs: Any) -> Attributes:
+def attributes(pairs: Iterable[KeyValue] | None) -> Attributes:
     """Keys and values; what is empty or cannot be understood is left out."""
     found: Attributes = {}
-    for pair in pairs if isinstance(pairs, list) else ():
-        try:
-            for form, raw in pair["value"].items():
-                # Keys are few and met millions of times: interned, each is kept once.
-                found[intern(pair["key"])] = _READERS[form](raw)
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-            continue
+    for pair in pairs or ():
+        if (value := _value(pair.value)) is not None:
+            # Keys are few and met millions of times: interned, each is kept once.
+            found[intern(pair.key)] = value
     return found
 
 
-def _array(raw: Any) -> Value:
-    items = [_value(item) for item in dicts(as_dict(raw).get("values")) if _is_plain(item)]
+def _value(value: AnyValue | None) -> Value | None:
+    if value is None:
+        return None
+    try:
+        if (raw := value.stringValue) is not None:
+            return str(raw)
+        if (raw := value.intValue) is not None:
+            return int(raw)
+        if (raw := value.doubleValue) is not None:
+            return float(raw)
+        if (raw := value.boolValue) is not None:
+            return bool(raw)
+        if (raw := value.bytesValue) is not None:
+            return b64decode(raw)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if value.arrayValue is None:
+        return None
+    items = [_value(item) for item in value.arrayValue.values or () if item.arrayValue is None]
     return [item for item in items if item is not None]  # type: ignore[return-value]
-
-
-def _value(value: dict[str, Any]) -> Value | None:
-    for form, raw in value.items():
-        try:
-            return _READERS[form](raw)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
-    return None
-
-
-_READERS: dict[str, Callable[[Any], Value]] = {
-    "stringValue": str,
-    "intValue": int,
-    "doubleValue": float,
-    "boolValue": bool,
-    "bytesValue": b64decode,
-    "arrayValue": _array,
-}
-
-
-def _is_plain(value: dict[str, Any]) -> bool:
-    return "arrayValue" not in value
 
 
 def as_dict(value: Any) -> dict[str, Any]:

@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Raw, Struct, ValidationError, convert
+from msgspec.json import Decoder
+
 from phasetrace.mapping import Attributes, Event, ResourceSpans, Span
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
 from phasetrace.read.jaeger import plain
 from phasetrace.read.json_text import document, parse
 from phasetrace.read.notes import Notes
-from phasetrace.read.otlp_json import as_dict, attributes, dicts, kind
+from phasetrace.read.otlp_json import KeyValue, as_dict, attributes, dicts, kind
 from phasetrace.read.source import Source
 from phasetrace.semconv import Attribute as A
 
@@ -29,18 +32,32 @@ _LONGEST_LINES = 100_000  # of one object
 _FAILED = ("ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR", 2)
 
 
+class _Spans(Struct):
+    spans: list[Raw] | None = None
+    resource: Any = None
+
+
+_SPANS = Decoder(_Spans | list[Raw])
+
+
 def console(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans among whatever else a program prints."""
     for raw in _objects(source, notes):
-        yield from _group(raw, as_dict(as_dict(raw.get("resource")).get("attributes")), notes)
+        yield from _group(raw, _resource(raw), notes)
 
 
 def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of `{"spans": [...]}`, or of an array."""
-    whole = document(source, notes)
-    resource = as_dict(as_dict(as_dict(whole).get("resource")).get("attributes"))
-    for raw in dicts(as_dict(whole).get("spans") if isinstance(whole, dict) else whole):
-        yield from _group(raw, resource or as_dict(as_dict(raw.get("resource")).get("attributes")), notes)
+    whole = document(source, notes, _SPANS)
+    spans = whole if isinstance(whole, list) else whole and whole.spans
+    shared = as_dict(whole.resource).get("attributes") if isinstance(whole, _Spans) else None
+    for text in spans or ():
+        try:
+            raw = as_dict(parse(text))
+        except ValueError:
+            notes.damaged += 1
+            continue
+        yield from _group(raw, shared or _resource(raw), notes)
 
 
 def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -72,7 +89,11 @@ def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
     notes.cut = notes.cut or source.cut or bool(inside)
 
 
-def _group(raw: dict[str, Any], resource: dict[str, Any], notes: Notes) -> Iterator[ResourceSpans]:
+def _resource(raw: dict[str, Any]) -> Any:
+    return as_dict(raw.get("resource")).get("attributes")
+
+
+def _group(raw: dict[str, Any], resource: Any, notes: Notes) -> Iterator[ResourceSpans]:
     name = str(raw.get("name", ""))
     notes.spans(name)
     known = _attributes(resource)
@@ -120,7 +141,10 @@ def _events(raw: dict[str, Any]) -> Iterator[Event]:
 def _attributes(value: Any) -> Attributes:
     """A flat object of values, or OTLP's pairs."""
     if isinstance(value, list):
-        return attributes(value)
+        try:
+            return attributes(convert(value, list[KeyValue]))
+        except ValidationError:
+            return {}
     flat = {str(key): plain(item) for key, item in as_dict(value).items()}
     return {key: item for key, item in flat.items() if item is not None}
 

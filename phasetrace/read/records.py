@@ -20,7 +20,7 @@ from phasetrace.read.dialects.records import (
     SCOPE,
 )
 from phasetrace.read.ids import LATEST_NS
-from phasetrace.read.json_text import values
+from phasetrace.read.json_text import ANYTHING, values
 from phasetrace.read.notes import Notes
 from phasetrace.read.otlp_json import as_dict, dicts
 from phasetrace.read.source import Source
@@ -63,15 +63,14 @@ def records(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """A span for each record; objects that are none are passed over."""
     last = 0
     number = 0
-    for value in values(source, notes):
-        for item in dicts(value if isinstance(value, list) else [value]):
-            for record in _records(item):
-                number += 1
-                notes.spans(record.dialect.writer)
-                span = _span(record, number, last, notes)
-                if span is not None:
-                    last = span.end_ns
-                    yield ResourceSpans({A.SERVICE_NAME: record.dialect.engine}, [span], scope=SCOPE)
+    for item in values(source, notes, ANYTHING):
+        for record in _records(as_dict(item)):
+            number += 1
+            notes.spans(record.dialect.writer)
+            span = _span(record, number, last, notes)
+            if span is not None:
+                last = span.end_ns
+                yield ResourceSpans({A.SERVICE_NAME: record.dialect.engine}, [span], scope=SCOPE)
 
 
 def _records(item: dict[str, Any]) -> Iterator[Record]:

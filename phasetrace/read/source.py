@@ -67,13 +67,15 @@ class Source:
         self._report()
         return self._file.read(size)
 
-    def whole(self) -> bytes:
+    def whole(self) -> bytearray:
         """All of it."""
-        data = self._file.read(LONGEST + 1)
-        if len(data) > LONGEST:
-            raise self.too_long("document")
-        self._report()
-        return data.removeprefix(_BOM)
+        data = bytearray(self._file.read(_BUFFER).removeprefix(_BOM))
+        while piece := self._file.read(_BUFFER):  # asked for all at once, it would be in memory twice
+            data += piece
+            if len(data) > LONGEST:
+                raise self.too_long("document")
+            self._report()
+        return data
 
     def close(self) -> None:
         """Close the file; the standard input stays open."""

@@ -12,7 +12,7 @@ from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
 from phasetrace.read.jaeger import text_or_list
-from phasetrace.read.json_text import values
+from phasetrace.read.json_text import ANYTHING, values
 from phasetrace.read.notes import Notes
 from phasetrace.read.otlp_json import as_dict, dicts
 from phasetrace.read.source import Source
@@ -24,10 +24,9 @@ _KINDS = {"CLIENT": Kind.CLIENT, "SERVER": Kind.SERVER}
 
 def zipkin(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of all traces, also where each line is an array or a span of its own."""
-    for value in values(source, notes):
-        for trace in value if isinstance(value, list) else [value]:
-            for raw in dicts(trace if isinstance(trace, list) else [trace]):
-                yield from _group(raw, notes)
+    for raw in values(source, notes, ANYTHING):
+        if isinstance(raw, dict):
+            yield from _group(raw, notes)
 
 
 def _group(raw: dict[str, Any], notes: Notes) -> Iterator[ResourceSpans]:
