@@ -36,10 +36,16 @@ def test_protobuf_loses_nothing(recorded: Recording, tmp_path: Path) -> None:
 
 @given(recorded=recordings())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_jaeger_loses_less_than_a_microsecond_of_arrivals(recorded: Recording, tmp_path: Path) -> None:
-    whole = [replace(r, arrival_ns=r.arrival_ns // US * US) for r in recorded.requests]
+def test_jaeger_loses_less_than_a_microsecond_of_arrivals_and_stages(
+    recorded: Recording, tmp_path: Path
+) -> None:
+    requests = tuple(replace(r, arrival_ns=r.arrival_ns // US * US) for r in recorded.requests)
     found = back(to_jaeger, recorded, tmp_path / "t")
-    assert plain(found) == plain(replace(recorded, requests=tuple(whole)))
+    assert plain(replace(found, stages=())) == plain(replace(recorded, requests=requests, stages=()))
+    for mine, theirs in zip(recorded.stages, found.stages, strict=True):
+        assert (mine.process, mine.name) == (theirs.process, theirs.name)
+        assert 0 <= mine.begin_ns - theirs.begin_ns < US
+        assert abs((mine.end_ns - mine.begin_ns) - (theirs.end_ns - theirs.begin_ns)) < US
 
 
 def test_protobuf_is_one_request_body() -> None:

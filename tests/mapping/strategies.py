@@ -147,7 +147,9 @@ pauses = st.builds(
     detail=st.dictionaries(words, counts, max_size=2),
 )
 
-stages = st.builds(Stage, process=st.just(PROCESS), name=words, begin_ns=times, end_ns=times)
+stages = st.builds(
+    lambda name, begin, ns: Stage(PROCESS, name, begin, begin + ns), words, times, st.integers(0, 1 << 40)
+)
 starts = st.lists(stages, max_size=3, unique_by=lambda s: (s.name, s.begin_ns))
 
 
