@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
+from phasetrace.analyze.shared_time import FORWARD_PARTS
 from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
 from phasetrace.analyze.warm_up import excess_by_request
 from phasetrace.model import Breakdown, Ceilings, Goal, ModelFacts, Part, Phase, RequestBreakdown
@@ -52,6 +53,10 @@ class Evidence:
             for time in phase.parts
             if time.part is part
         )
+
+    def forward_ns(self, phase: Phase) -> int:
+        """Time in forward passes over the diagnosed requests, whoever they were for."""
+        return sum(self.part_ns(part, phase) for part in FORWARD_PARTS)
 
     def share(self, ns: float) -> float:
         """Of the diagnosed requests' time."""

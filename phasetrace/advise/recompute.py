@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.step_table import UNKNOWN, Rows
-from phasetrace.analyze.tokens import decode_steps
 from phasetrace.model import RequestBreakdown
 
 RECOMPUTED = 4.0  # positions a step and sequence: speculation's verification aside, decode computes one
@@ -18,12 +17,7 @@ OTHERS_SHARE = (
 
 def decode_rows_of(evidence: Evidence, request: RequestBreakdown) -> Rows | None:
     """The rows of the steps that gave the request's second to last tokens."""
-    rows, first = evidence.table.rows(request.request), request.request.first_token_ns
-    if rows is None or first is None:
-        return None
-    decode = evidence.table.after_prefill(rows, first)
-    steps = decode_steps(request.request, evidence.table)
-    return Rows(decode.begin, decode.begin + steps) if steps else None
+    return evidence.table.decode_rows(request.request) or None
 
 
 def recomputes(evidence: Evidence, request: RequestBreakdown) -> bool:

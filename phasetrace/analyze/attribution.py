@@ -104,7 +104,7 @@ def whole(request: Request, phase_times: Iterable[PhaseTime]) -> Iterator[str]:
 
 
 def stretches(request: Request) -> Iterator[Stretch]:
-    """A finished request's phases as they followed each other; evicted time is cut out of what it interrupts."""
+    """A finished request's phases as they followed each other, cut where it was evicted."""
     evicted = sorted(request.preemptions, key=lambda interval: interval.begin_ns)
     for stretch in _between_marks(request):
         if evicted and stretch.phase in EVICTABLE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from phasetrace.analyze import checks, metrics, prefix, tokens, warm_up
+from phasetrace.analyze import checks, metrics, prefix, shared_steps, tokens, warm_up
 from phasetrace.analyze.attribution import PauseClock, phases, whole
 from phasetrace.analyze.step_table import StepTable, merged_pauses, step_table
 from phasetrace.model import (
@@ -34,6 +34,8 @@ def breakdown(recording: Recording) -> Breakdown:
         for process in {request.process for request in finished}
     }
     requests = [_request(r, table, clocks[r.process], repeated.get(r.id)) for r in finished]
+    together = shared_steps.shared_steps(sound, table)
+    requests = [together.told(request) for request in requests]
     warm, diagnosed = warm_up.tell_apart(requests, table)
     return Breakdown(
         recording=recording,
@@ -45,6 +47,8 @@ def breakdown(recording: Recording) -> Breakdown:
         throughput_tok_s=metrics.throughput_tok_s(diagnosed),
         defects=contradictions + checks.beside(recording, table),
         unsplit=_unsplit(diagnosed),
+        interference=together.interference,
+        step_costs=together.models,
     )
 
 

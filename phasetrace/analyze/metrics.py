@@ -79,12 +79,9 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> tuple[Floats, F
     change: npt.NDArray[np.int64] = np.zeros(len(table.index) + 1, np.int64)
     own: list[tuple[Any, Any]] = []
     for request in requests:
-        rows = table.rows(request)
-        if rows is None or request.first_token_ns is None or request.last_token_ns is None:
+        decode = table.decode_rows(request)
+        if decode is None:
             continue
-        decode = table.after_prefill(rows, request.first_token_ns)
-        last = int(table.end_ns[decode.begin : decode.end].searchsorted(request.last_token_ns, side="right"))
-        decode = Rows(decode.begin, decode.begin + last)
         sequences = len(request.sequences) or 1
         if any(count.tokens != 1 for count in request.yields):
             own.append(_shared_gaps(request, decode, table, sequences))

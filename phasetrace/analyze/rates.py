@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phasetrace.analyze.non_negative import non_negative
 from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
 from phasetrace.model import Ints, Part, Phase, Request, RequestBreakdown
-
-Floats = npt.NDArray[np.float64]
 
 FORWARD = PART_ORDER.index(Part.FORWARD)
 FEWEST_POINTS = 3  # two points make a line whatever they say
@@ -83,26 +82,9 @@ def decode_rows(requests: Iterable[Request], table: StepTable) -> npt.NDArray[np
     """Which steps of the table at least one of the requests decoded in."""
     change: Ints = np.zeros(len(table.index) + 1, np.int64)
     for request in requests:
-        rows = table.rows(request)
-        if rows is None or request.first_token_ns is None or request.last_token_ns is None:
-            continue
-        decode = table.after_prefill(rows, request.first_token_ns)
-        ends = table.end_ns[decode.begin : decode.end]
-        change[decode.begin] += 1
-        change[decode.begin + int(ends.searchsorted(request.last_token_ns, side="right"))] -= 1
+        decode = table.decode_rows(request)
+        if decode is not None:
+            change[decode.begin] += 1
+            change[decode.end] -= 1
     used: npt.NDArray[np.bool_] = np.cumsum(change)[:-1] > 0
     return used
-
-
-def non_negative(columns: Floats, values: Floats) -> list[float]:
-    """Least squares with no negative coefficient: a cost below zero is noise, so its column is left out."""
-    kept = list(range(columns.shape[1]))
-    while kept:
-        found, *_ = np.linalg.lstsq(columns[:, kept], values, rcond=None)
-        if (found >= 0).all():
-            result = [0.0] * columns.shape[1]
-            for column, value in zip(kept, found.tolist(), strict=True):
-                result[column] = value
-            return result
-        kept.pop(int(found.argmin()))
-    return [0.0] * columns.shape[1]

@@ -75,6 +75,15 @@ class StepTable:
         passed = int(self.end_ns[rows.begin : rows.end].searchsorted(first_token_ns, side="right"))
         return Rows(rows.begin + passed, rows.end)
 
+    def decode_rows(self, request: Request) -> Rows | None:
+        """The rows of the steps that gave the request's second to last tokens; it may be without any."""
+        rows = self.rows(request)
+        if rows is None or request.first_token_ns is None or request.last_token_ns is None:
+            return None
+        after = self.after_prefill(rows, request.first_token_ns)
+        ends = self.end_ns[after.begin : after.end]
+        return Rows(after.begin, after.begin + int(ends.searchsorted(request.last_token_ns, side="right")))
+
     def part(self, rows: Rows, part: Part) -> int:
         """Time of a part over `rows`."""
         column = PART_ORDER.index(part)

@@ -30,9 +30,5 @@ def padded_decode_tokens(request: Request) -> int | None:
 
 def decode_steps(request: Request, table: StepTable) -> int | None:
     """Steps after the one that gave the first token, or None where steps were not recorded."""
-    rows = table.rows(request)
-    if rows is None or request.first_token_ns is None or request.last_token_ns is None:
-        return None
-    after = table.after_prefill(rows, request.first_token_ns)
-    ends = table.end_ns[after.begin : after.end]
-    return int(ends.searchsorted(request.last_token_ns, side="right"))
+    rows = table.decode_rows(request)
+    return None if rows is None else len(rows)

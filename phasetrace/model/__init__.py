@@ -15,6 +15,7 @@ from phasetrace.model.breakdown import (
     RequestBreakdown,
     Stall,
     StallCause,
+    StallPattern,
     StepCostModel,
 )
 from phasetrace.model.diagnosis import (
@@ -79,6 +80,7 @@ __all__ = [
     "Stage",
     "Stall",
     "StallCause",
+    "StallPattern",
     "StepCostModel",
     "StepCount",
     "Steps",

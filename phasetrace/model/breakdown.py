@@ -46,6 +46,7 @@ class RequestBreakdown:
     new_prompt_tokens: int | None = None  # read by prefill: prompt + padding - cached
     repeated_prompt_tokens: int | None = None  # computed although an earlier request had computed them
     padded_decode_tokens: int | None = None  # steps x rows after a row's end of sequence
+    stretched_others_ns: int | None = None  # decode time of all others that reading its prompt cost them
     warm_up: bool = False
 
     @property
@@ -97,6 +98,17 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class StallPattern:
+    """Stalls of one cause, over all diagnosed requests; a step that several wait for counts once."""
+
+    cause: StallCause
+    count: int  # steps that stalled
+    ns: int  # what requests lost beyond their usual time, summed over requests
+    typical_ns: int  # the median stall
+    period_ns: int | None = None  # from one to the next, where they are periodic
+
+
+@dataclass(frozen=True, slots=True)
 class Interference:
     """Decode time of one request that reading another's prompt cost it."""
 
@@ -132,8 +144,10 @@ class StepCostModel:
     per_attention_ns: float
     low: tuple[float, float, float, float, float]
     high: tuple[float, float, float, float, float]
-    explained: float  # R^2 over the steps
+    explained: float  # R^2 over the steps that were not set aside
+    spread: float  # of a step around the prediction: a robust standard deviation, as a share of it
     steps: int
+    set_aside: int  # of them, as stalls or one-off work
     most_sequences: float  # the range that was observed: beyond it the model extrapolates
     most_context: float
     most_prefill: float
@@ -153,6 +167,7 @@ class Breakdown:
     defects: tuple[Defect, ...] = ()
     unsplit: tuple[str, ...] = ()  # what could not be split, and the knob or hook that would
     stalls: tuple[Stall, ...] = ()  # the longest first
+    stall_patterns: tuple[StallPattern, ...] = ()  # the costliest first
     interference: tuple[Interference, ...] = ()  # the costliest first
     owners: tuple[Owner, ...] = ()
     step_costs: Mapping[str, StepCostModel] = field(default_factory=dict)  # Process.key -> its engine's

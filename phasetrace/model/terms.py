@@ -39,11 +39,13 @@ class Part(StrEnum):
     DETOKENIZE = "detokenize"
     ENGINE_BUSY = "engine-busy"
     SCHEDULER = "scheduler"
-    # What a decode forward is split into, where the cost of a step is known (`analyze/step_model.py`):
+    # What a shared forward is split into, where the cost of a step is known (`analyze/step_model.py`); the
+    # rest of it stays `forward`, which in prefill is the request's own:
     FLOOR = "floor"  # what the step takes for this request alone: weights and its own KV read once
     PEERS = "peers"  # more for the other sequences that decode in it
     OTHERS_PREFILL = "others-prefill"  # more for the prompt tokens of others that it reads
     RECOMPUTE = "recompute"  # reading its own tokens again after a preemption
+    BETWEEN_CHUNKS = "between-chunks"  # steps without a chunk of its own, before its first token
     HOST_GAP = "host-gap"  # between two steps, while the engine had work
     OTHER = "other"  # inside the phase and in no part; always shown
 

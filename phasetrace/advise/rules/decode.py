@@ -11,7 +11,8 @@ from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict
 from phasetrace.advise.recompute import decode_rows_of, recomputes
 from phasetrace.advise.words import count, percent, seconds
-from phasetrace.analyze.rates import FORWARD, LEAST_RANGE, non_negative
+from phasetrace.analyze.non_negative import non_negative
+from phasetrace.analyze.rates import FORWARD, LEAST_RANGE
 from phasetrace.analyze.step_table import UNKNOWN
 from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown
 from phasetrace.semconv import Cause

@@ -96,11 +96,12 @@ def launch_bound(evidence: Evidence) -> Finding | NotEnoughData | None:
                 1 - slowest / step.typical_ns,
                 "medium",
             )
-    work = (Part.FORWARD, Part.LOGITS, Part.SAMPLING, Part.STREAM, Part.DRAFT, Part.GC, Part.OTHER)
+    work = (Part.LOGITS, Part.SAMPLING, Part.STREAM, Part.DRAFT, Part.GC, Part.OTHER)
     split = sum(
         p.ns for phase in evidence.breakdown.phases if phase.phase is Phase.DECODE for p in phase.parts
     )
-    around = split - sum(evidence.part_ns(part, Phase.DECODE) for part in work)
+    around = split - evidence.forward_ns(Phase.DECODE)
+    around -= sum(evidence.part_ns(part, Phase.DECODE) for part in work)
     if split and around >= HOST_WORK * decode and not evidence.asynchronous:
         return _launch_finding(
             evidence,
@@ -200,8 +201,8 @@ def weight_offload(evidence: Evidence) -> Finding | NotEnoughData | None:
     if model is None or not model.offloaded_bytes or not model.weight_bytes:
         return None
     steps = _steps(evidence)
-    forward = evidence.part_ns(Part.FORWARD, Phase.DECODE)
-    prefill = evidence.part_ns(Part.FORWARD, Phase.PREFILL)
+    forward = evidence.forward_ns(Phase.DECODE)
+    prefill = evidence.forward_ns(Phase.PREFILL)
     if not steps or not forward:
         return NotEnoughData(
             Cause.WEIGHT_OFFLOAD, "decode steps, to set their time against the bytes that move"
