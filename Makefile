@@ -57,9 +57,10 @@ format: .venv/installed
 bench: engines .venv/installed
 	.venv/bin/python -m benchmarks
 
-## fuzz: long runs of the randomised tests
+## fuzz: 100,000 mutated files for each reader, and long runs of the randomised tests
 .PHONY: fuzz
 fuzz: .venv/installed
+	.venv/bin/python -m tests.read.fuzzing
 	PHASETRACE_CAMPAIGN=fuzz .venv/bin/python -m pytest -m "not slow" -p no:cacheprovider
 
 ## soak: long runs of the kill, disk-full and many-thread tests

@@ -65,15 +65,22 @@ class Source:
         if size > LONGEST:
             raise self.too_long("message")
         self._report()
-        return self._file.read(size)
+        return self._file.read(size) if size <= _BUFFER else bytes(self._pieces(size))
 
     def whole(self) -> bytearray:
         """All of it."""
-        data = bytearray(self._file.read(_BUFFER).removeprefix(_BOM))
-        while piece := self._file.read(_BUFFER):  # asked for all at once, it would be in memory twice
+        data = self._pieces(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise self.too_long("document")
+        if data.startswith(_BOM):
+            del data[: len(_BOM)]
+        return data
+
+    def _pieces(self, size: int) -> bytearray:
+        """So many bytes; fewer at the end. Memory is asked for as they come, whatever a file claims."""
+        data = bytearray(self._file.read(_BUFFER))
+        while len(data) < size and (piece := self._file.read(min(_BUFFER, size - len(data)))):
             data += piece
-            if len(data) > LONGEST:
-                raise self.too_long("document")
             self._report()
         return data
 

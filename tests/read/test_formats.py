@@ -213,6 +213,7 @@ def test_nan_and_control_characters_are_understood(tmp_path: Path) -> None:
 
 BOMBS: dict[str, Callable[[], bytes]] = {
     "zeros in zstd": lambda: zstandard.compress(b'{"resourceSpans":[' + bytes(200 << 20)),
+    "50 GB in zstd": lambda: zstandard.compress(b'{"resourceSpans":[' + bytes(64 << 20)) * 800,
     "zeros in gzip": lambda: gzip.compress(b'{"resourceSpans":[' + bytes(200 << 20), 9),
     "lines in zstd": lambda: zstandard.compress(b'{"resourceSpans":[]}\n' * (5 << 20)),
     "a million arrays": lambda: b'{"resourceSpans":' + b"[" * 1_000_000,
