@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from phasetrace.advise.capacity import SharedStep, shared_step
+from phasetrace.advise.knobs import commands, first_number
+from phasetrace.advise.queueing import Offered, Queue, offered, queue_of
 from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
 from phasetrace.analyze.shared_time import FORWARD_PARTS
 from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
 from phasetrace.analyze.warm_up import excess_by_request
-from phasetrace.model import Breakdown, Ceilings, Goal, ModelFacts, Part, Phase, RequestBreakdown
+from phasetrace.model import (
+    Breakdown,
+    Ceilings,
+    Goal,
+    Knobs,
+    ModelFacts,
+    Part,
+    Phase,
+    RequestBreakdown,
+    StepCostModel,
+)
+from phasetrace.semconv import Cause
 
 KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 
@@ -25,6 +39,9 @@ class Evidence:
     prefill: PrefillCost | None
     step: StepCost | None
     one_off_ns: Mapping[str, int]  # request id -> compilation and the like
+    queue: Queue | None = None  # why requests waited, where an engine's steps say so
+    offered: Offered | None = None  # the rate at which requests came
+    shared: SharedStep | None = None  # what sequences share in a step
     goal: Goal = Goal.E2E
     goal_stated: bool = False  # by a goal or an SLO
     slo: Mapping[str, float] | None = None
@@ -61,6 +78,47 @@ class Evidence:
     def share(self, ns: float) -> float:
         """Of the diagnosed requests' time."""
         return ns / self.total_ns if self.total_ns else 0.0
+
+    @property
+    def whole_ns(self) -> int:
+        """What the goal is a part of: the time to first tokens, else all of the requests' time."""
+        if self.goal is Goal.TTFT:
+            return sum(r.ttft_ns or 0 for r in self.requests)
+        return self.total_ns
+
+    @property
+    def engine(self) -> str:
+        """The engine of most requests; `other` without any."""
+        named = [r.request.engine for r in self.requests]
+        return max(set(named), key=named.count) if named else "other"
+
+    @property
+    def knobs(self) -> Knobs:
+        """The engine's settings in effect, and other facts of its processes."""
+        found: dict[str, bool | int | float | str] = {}
+        for process in self.breakdown.recording.processes:
+            found.update(process.facts)
+        return found
+
+    def knob(self, *names: str) -> float | None:
+        """The first of these settings that is a number."""
+        return first_number(self.knobs, *names)
+
+    def typed(self, cause: Cause, in_process: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """What to type for a cause: in the application where the engine is a library, else at the engine."""
+        if in_process and self.engine == "transformers":
+            return in_process
+        return commands(cause, self.engine) or in_process
+
+    @property
+    def prompt_costs(self) -> tuple[float, float] | None:
+        """Of a step that reads prompts: what it takes in any case, and for each token. None: unknown."""
+        model = step_model(self.breakdown)
+        if model is not None and model.per_prefill_ns > 0:
+            return model.fixed_ns, model.per_prefill_ns
+        if self.prefill is None or self.prefill.fixed_ns is None:
+            return None
+        return self.prefill.fixed_ns, self.prefill.per_token_ns
 
     def setting(self, name: str) -> list[bool | int | float | str | None]:
         """A generation setting of each diagnosed request."""
@@ -102,12 +160,23 @@ class Evidence:
 def gather(breakdown: Breakdown, ceilings: Ceilings | None = None) -> Evidence:
     """Everything that follows from the breakdown alone."""
     table = step_table(breakdown.recording)
+    prefill = prefill_cost(breakdown.requests)
+    step = step_cost([r.request for r in breakdown.requests], table)
     return Evidence(
         breakdown=breakdown,
         table=table,
         load=workload(breakdown.requests),
-        prefill=prefill_cost(breakdown.requests),
-        step=step_cost([r.request for r in breakdown.requests], table),
+        prefill=prefill,
+        step=step,
         one_off_ns=excess_by_request((*breakdown.warm_up, *breakdown.requests), table),
+        queue=queue_of(breakdown.recording),
+        offered=offered([r.request for r in breakdown.requests]),
+        shared=shared_step(breakdown.requests, step_model(breakdown), step, prefill),
         ceilings=ceilings,
     )
+
+
+def step_model(breakdown: Breakdown) -> StepCostModel | None:
+    """Of the engine that ran most steps."""
+    models = breakdown.step_costs
+    return max(models.values(), key=lambda model: model.steps) if models else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.metrics import busy_ns
-from phasetrace.model import Goal, Prediction, RequestBreakdown
+from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown
 
 METRIC = {Goal.TTFT: "ttft_s", Goal.TPOT: "tpot_s", Goal.E2E: "e2e_s", Goal.THROUGHPUT: "throughput_tok_s"}
 MOST_SAVED = 0.99  # of the time: a closed form that claims more has left its range
@@ -50,6 +50,16 @@ def predict(
     return prediction(evidence.goal, before, expected, min(one, other), max(one, other))
 
 
+def predict_between(evidence: Evidence, savings: Sequence[Saving]) -> Prediction | None:
+    """The same for a likely saving and others that it may be instead, which bound it."""
+    before = _metric(evidence.goal, evidence.requests, Saving(), 0.0)
+    found = [_metric(evidence.goal, evidence.requests, saving, 1.0) for saving in savings]
+    after = [value for value in found if value is not None]
+    if before is None or not after or after[0] == before:
+        return None
+    return prediction(evidence.goal, before, after[0], min(after), max(after))
+
+
 def prediction(goal: Goal, before: float, after: float, low: float, high: float) -> Prediction:
     """With the ratio that is above 1 when better."""
     ratio = after / before if goal is Goal.THROUGHPUT else before / after
@@ -59,6 +69,15 @@ def prediction(goal: Goal, before: float, after: float, low: float, high: float)
 def won(found: Prediction | None) -> float:
     """Share of the goal metric that the fix takes away, from 0 to 1."""
     return max(0.0, 1 - 1 / found.ratio) if found is not None and found.ratio > 0 else 0.0
+
+
+def prefill_saved(evidence: Evidence, fewer: float, computed: float) -> float:
+    """Time of prefill that `fewer` tokens save: by the fitted cost of a token, else in proportion."""
+    forward = evidence.part_ns(Part.FORWARD, Phase.PREFILL) or evidence.phase_ns(Phase.PREFILL)
+    cost = evidence.prefill
+    if cost is not None and cost.fixed_ns is not None:
+        return min(cost.per_token_ns * fewer, forward * fewer / computed)
+    return forward * fewer / computed
 
 
 def doubt(values: Sequence[float]) -> float:

@@ -6,7 +6,36 @@ Names as of vLLM 0.11 to 0.32, SGLang 0.5, TGI 3, TensorRT-LLM 1.0 (trtllm-serve
 
 from __future__ import annotations
 
+from phasetrace.model import Knobs as Settings
 from phasetrace.semconv import Cause
+
+# What engines call the cap on sequences that run at once, and the tokens of one step.
+CAPS = (
+    "max_num_seqs",
+    "max_running_requests",
+    "max_batch_size",
+    "max_concurrent_requests",
+    "parallel",
+    "n_parallel",
+    "max_num_sequences",
+    "max_batch_requests",
+    "OLLAMA_NUM_PARALLEL",
+    "num_parallel",
+    "np",
+)
+BUDGETS = (
+    "max_num_batched_tokens",
+    "chunked_prefill_size",
+    "max_prefill_tokens",
+    "max_batch_prefill_tokens",
+    "max_num_tokens",
+    "n_ubatch",
+    "ubatch_size",
+    "prefill_chunk_size",
+    "n_batch",
+)
+PARALLEL = ("tensor_parallel_size", "tp_size", "tp", "num_shard", "tensor_parallel")
+BLOCKS = ("num_gpu_blocks",)  # KV blocks that the engine has
 
 Knobs = dict[str, tuple[str, ...]]
 
@@ -39,7 +68,7 @@ KNOBS: dict[Cause, Knobs] = {
     Cause.TOKEN_BUDGET: {
         "vllm": (
             "--max-num-batched-tokens 8192",
-            "--max-num-partial-prefills 2 --long-prefill-token-threshold 2048",
+            "--long-prefill-token-threshold 1024  # a long prompt leaves room for short ones",
         ),
         "sglang": ("--chunked-prefill-size 8192 --max-prefill-tokens 16384",),
         "tgi": ("--max-batch-prefill-tokens 8192",),
@@ -194,6 +223,15 @@ KNOBS: dict[Cause, Knobs] = {
         "transformers": ('tokenizer(batch, padding="longest")  # batches sorted by length',),
     },
 }
+
+
+def first_number(knobs: Settings, *names: str) -> float | None:
+    """The first of these settings that is a number."""
+    for name in names:
+        value = knobs.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
 
 
 def commands(cause: Cause, engine: str) -> tuple[str, ...]:

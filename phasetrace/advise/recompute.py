@@ -14,6 +14,8 @@ OTHERS_SHARE = (
     "continuous",
 )  # modes whose steps compute more for another reason
 
+PER_CALL = ("transformers",)  # engines whose steps belong to one call, and that can run without a cache
+
 
 def decode_rows_of(evidence: Evidence, request: RequestBreakdown) -> Rows | None:
     """The rows of the steps that gave the request's second to last tokens."""
@@ -22,7 +24,7 @@ def decode_rows_of(evidence: Evidence, request: RequestBreakdown) -> Rows | None
 
 def recomputes(evidence: Evidence, request: RequestBreakdown) -> bool:
     """A decode step computes several positions for each sequence."""
-    if request.request.mode in OTHERS_SHARE:
+    if request.request.mode in OTHERS_SHARE or request.request.engine not in PER_CALL:
         return False
     if request.request.settings.get("use_cache") is True:
         return False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.rules import batching, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.advise.rules import batching, decode, frontend, host, prefill, prefix, queue, step_cost
 from phasetrace.analyze import breakdown
 from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
 from phasetrace.model import Sequence as Row
@@ -143,14 +143,14 @@ def test_long_prompt() -> None:
 
 def test_prefix_not_reused() -> None:
     recording = scenes.chat(prompt=640, prefill_ms=900)
-    assert prefill.prefix_not_reused(evidence(hashed(recording, 0))) is None
-    assert isinstance(prefill.prefix_not_reused(evidence(hashed(recording, 18))), Finding)
-    assert isinstance(prefill.prefix_not_reused(evidence(recording)), NotEnoughData)
-    shared = prefill.prefix_not_reused(evidence(hashed(recording, 18)))
+    assert prefix.prefix_not_reused(evidence(hashed(recording, 0))) is None
+    assert isinstance(prefix.prefix_not_reused(evidence(hashed(recording, 18))), Finding)
+    assert isinstance(prefix.prefix_not_reused(evidence(recording)), NotEnoughData)
+    shared = prefix.prefix_not_reused(evidence(hashed(recording, 18)))
     assert isinstance(shared, Finding)
     assert "no_grad" in shared.commands[0]  # without it the cache cannot be copied
     cached = scenes.shifted(hashed(recording, 18), cached_tokens=576)
-    assert prefill.prefix_not_reused(evidence(cached)) is None
+    assert prefix.prefix_not_reused(evidence(cached)) is None
 
 
 def test_a_conversation_keeps_one_cache() -> None:
@@ -160,7 +160,7 @@ def test_a_conversation_keeps_one_cache() -> None:
         replace(r, prefixes=(tuple(PrefixChunk(k, 32) for k in range(10 + n)),))
         for n, r in enumerate(recording.requests)
     )
-    found = prefill.prefix_not_reused(evidence(replace(recording, requests=turns)))
+    found = prefix.prefix_not_reused(evidence(replace(recording, requests=turns)))
     assert isinstance(found, Finding)
     assert "DynamicCache()" in found.commands[0]
 

@@ -9,13 +9,16 @@ from phasetrace.advise import rules
 from phasetrace.advise.evidence import gather
 from phasetrace.advise.rules import (
     RULES,
+    admission,
     batching,
     chunks,
     data,
     decode,
     frontend,
     host,
+    neighbours,
     prefill,
+    prefix,
     queue,
     step_cost,
 )
@@ -24,7 +27,20 @@ from phasetrace.model import Finding, NotEnoughData, Recording
 from phasetrace.semconv import Cause
 from tests.advise import scenes
 
-MODULES = (batching, chunks, data, decode, frontend, host, prefill, queue, step_cost)
+MODULES = (
+    admission,
+    batching,
+    chunks,
+    data,
+    decode,
+    frontend,
+    host,
+    neighbours,
+    prefill,
+    prefix,
+    queue,
+    step_cost,
+)
 NAMES = [rule.__name__.replace("_", "-") for rule in RULES]
 
 

@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.rules import batching, chunks, data, decode, frontend, host, prefill, queue, step_cost
+from phasetrace.advise.rules import (
+    admission,
+    batching,
+    chunks,
+    data,
+    decode,
+    frontend,
+    host,
+    neighbours,
+    prefill,
+    prefix,
+    queue,
+    step_cost,
+)
 from phasetrace.model import Finding, NotEnoughData
 
 Rule = Callable[[Evidence], Finding | NotEnoughData | None]
 
 RULES: tuple[Rule, ...] = (
+    admission.grammar_compile,
+    admission.overload,
+    admission.token_budget,
     batching.small_batch,
     chunks.small_prefill_chunk,
     data.data_defect,
@@ -19,11 +35,15 @@ RULES: tuple[Rule, ...] = (
     decode.no_kv_cache,
     frontend.frontend,
     host.gc_pause,
+    host.host_gap,
     host.stream_consumer,
+    neighbours.preemption,
+    neighbours.prefill_interference,
     prefill.long_prompt,
     prefill.padding,
-    prefill.prefix_not_reused,
+    prefix.prefix_not_reused,
     prefill.warm_up,
+    queue.kv_full,
     queue.slots_full,
     step_cost.bandwidth_bound,
     step_cost.launch_bound,

@@ -18,7 +18,10 @@ BUDGETS = ("max_num_batched_tokens", "max_num_scheduled_tokens", "prefill_chunk_
 # Tokens a step at which arithmetic takes as long as reading the weights, with 16-bit weights: peak arithmetic
 # over bandwidth is 150 to 300 on data sheets from A100 to H200, and prefill reaches 35 to 75 % of the peak.
 RIDGE = (100.0, 200.0, 300.0)
+CPU_RIDGE = (16.0, 40.0, 80.0)  # cores have more bandwidth for their arithmetic than GPUs have
 REACHED = (0.35, 0.6, 0.75)
+SEEN = 1.1  # times a decode step: from there on a chunk's time shows what its tokens cost
+DOUBT = 2.0  # times, either way: how far the cost of a token may be off that is seen in small chunks only
 USUAL_BUDGET, LARGEST_BUDGET = 2048, 16_384  # vLLM's own defaults are in between
 
 
@@ -44,7 +47,7 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
     )
     if not LIKE_A_STEP[0] <= each / step <= LIKE_A_STEP[1]:
         return None
-    low, expected, high = (max(0.0, spent - left) for left in _left(evidence, chunked, step))
+    low, expected, high = (max(0.0, spent - left) for left in _left(evidence, chunked, step, each, budget))
     if not expected:
         return None
     raised = _raised(chunked)
@@ -64,7 +67,11 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
         recommendation=(
             f"Raise the token budget of a step to {raised:,} or more, so that a chunk fills the device."
         ),
-        commands=(f"vllm serve MODEL --max-num-batched-tokens {raised}",),
+        commands=(
+            (f"--max-num-batched-tokens {raised}",)
+            if evidence.engine == "vllm"
+            else evidence.typed(Cause.SMALL_PREFILL_CHUNK)
+        ),
         tradeoff="While a prompt is read, other requests wait longer for their next token (ITL).",
         prediction=predict(
             evidence, Saving(first_ns=expected, least=low / expected, most=max(1.0, high / expected))
@@ -90,17 +97,26 @@ def _step_ns(requests: Sequence[RequestBreakdown]) -> float | None:
     return known[len(known) // 4] if known else None
 
 
-def _left(evidence: Evidence, chunked: Sequence[RequestBreakdown], step: float) -> tuple[float, float, float]:
+def _left(
+    evidence: Evidence, chunked: Sequence[RequestBreakdown], step: float, chunk: float, budget: int
+) -> tuple[float, float, float]:
     """What prefill takes in one chunk a prompt, from the most to the least."""
     model, ceilings = evidence.model, evidence.ceilings
     parameters = (model.active_parameters or model.parameters) if model is not None else None
     if parameters and ceilings is not None and ceilings.flops_s:
         token = 2 * parameters / ceilings.flops_s * 1e9
         each = [token / reached for reached in REACHED]
+    elif chunk >= SEEN * step and budget > 1:
+        token = (chunk - step) / (budget - 1)
+        each = [token * DOUBT, token, token / DOUBT]
     else:
-        each = [step / ridge for ridge in RIDGE]
+        on_cpu = model is not None and model.device == "cpu"
+        each = [step / ridge for ridge in (CPU_RIDGE if on_cpu else RIDGE)]
     most, expected, least = (
-        sum(max(step, token * (r.new_prompt_tokens or 0)) for r in chunked) for token in each
+        sum(step + token * (r.new_prompt_tokens or 0) for r in chunked)
+        if chunk >= SEEN * step
+        else sum(max(step, token * (r.new_prompt_tokens or 0)) for r in chunked)
+        for token in each
     )
     return most, expected, least
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.words import count, percent, seconds
-from phasetrace.model import Finding, NotEnoughData, Part, Phase
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase
 from phasetrace.semconv import Cause, CausePhase
 
 STREAM_SHARE = 0.1  # of the requests' time: handing a token over to a queue takes microseconds
 GC_SHARE = 0.03  # of the requests' time: collections of a small heap take less than a thousandth
+GAP_SHARE = 0.15  # of decode: the line below which DESIGN.md calls a system healthy
+OVERLAPPED = 0.8  # of that: what depends on the step's tokens cannot be done ahead
 STAYS = 0.03  # of the streamer's time: putting tokens into a queue instead
 
 
@@ -55,6 +57,54 @@ def stream_consumer(evidence: Evidence) -> Finding | NotEnoughData | None:
                 first * (1 - STAYS), decode * (1 - STAYS), rest * (1 - STAYS), least=0.9, most=1 / (1 - STAYS)
             ),
         ),
+    )
+
+
+def host_gap(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """The device of a server waits while the scheduler and the output processing work between its steps."""
+    decode = evidence.phase_ns(Phase.DECODE)
+    if evidence.engine == "transformers" or evidence.goal is Goal.TTFT or not decode:
+        return None
+    host = (Part.SCHEDULE, Part.OUTPUT, Part.HOST_GAP)
+    spent = {part: evidence.part_ns(part, Phase.DECODE) for part in host}
+    other = evidence.part_ns(Part.OTHER, Phase.DECODE) if spent[Part.SCHEDULE] else 0  # the loop around them
+    gap = float(sum(spent.values()) + other)
+    if gap < GAP_SHARE * decode:
+        return None
+    held = evidence.holding_back(gap)
+    if held is None and evidence.knobs.get("async_scheduling"):
+        return NotEnoughData(
+            Cause.HOST_GAP, "device times of the steps: scheduling may overlap with the device's work"
+        )
+    gap = gap if held is None else held
+    if gap < GAP_SHARE * decode:
+        return None
+    overlapped = bool(evidence.knobs.get("async_scheduling"))
+    return Finding(
+        cause=Cause.HOST_GAP,
+        phase=CausePhase.HOST,
+        ns=int(gap),
+        share=evidence.share(gap),
+        confidence="high" if held is not None else "medium",
+        evidence=(
+            f"{percent(gap / decode)} of decode passes outside the forward pass:"
+            f" {seconds(spent[Part.SCHEDULE])} scheduling, {seconds(spent[Part.OUTPUT])} processing outputs,"
+            f" {seconds(spent[Part.HOST_GAP] + other)} between",
+            f"asynchronous scheduling is {'on' if overlapped else 'off'}",
+        ),
+        recommendation=(
+            "Take host work out from between steps: "
+            + ("" if overlapped else "asynchronous (overlapped) scheduling, ")
+            + "fewer outputs a second (stream_interval), more CPU for the engine core, a newer engine."
+        ),
+        commands=(
+            *(() if overlapped else ("--async-scheduling",)),
+            "--stream-interval 8",
+        )
+        if evidence.engine == "vllm"
+        else evidence.typed(Cause.HOST_GAP),
+        tradeoff="Steps scheduled ahead compute a token more for requests that end; streams come in lumps.",
+        prediction=predict(evidence, Saving(decode_ns=gap * OVERLAPPED, least=0.4, most=1.2)),
     )
 
 

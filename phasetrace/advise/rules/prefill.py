@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from itertools import pairwise
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, doubt, predict
+from phasetrace.advise.gain import Saving, doubt, predict, prefill_saved
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.tokens import padding_tokens
-from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, Request, RequestBreakdown
+from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Request
 from phasetrace.semconv import Cause
 
 PREFILL_SHARE = 0.3  # of the goal's time: below, even a prefill halved wins less than the 15 % that matter
 LONG_PROMPT = 1_000  # tokens: a page and a half; below, prefill costs a few decode steps
 PADDING_SHARE = 0.2  # of computed prompt positions; batches of real texts sorted by length stay below
-REPEATED_SHARE = 0.3  # of new prompt tokens; chat templates alone repeat less
-TURNS = 3  # that repeat more and more: two prompts of a shared prefix do so by chance
-REPEATED_TOKENS = 64  # a request: two chunks; below, restoring a cache costs as much as computing it
 ONE_OFF_SHARE = 0.01  # of all time; less is not worth a line
 
 
@@ -36,7 +32,7 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
     if typical < LONG_PROMPT:
         return None
     each = [float(r.phase_ns(Phase.PREFILL)) for r in evidence.requests]
-    saved = _prefill_saved(evidence, sum(lengths) / 2, sum(lengths))
+    saved = prefill_saved(evidence, sum(lengths) / 2, sum(lengths))
     spread = doubt(each)
     return Finding(
         cause=Cause.LONG_PROMPT,
@@ -51,65 +47,14 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
         recommendation="Send fewer new tokens: shorten the prompt, or reuse the KV cache of what repeats.",
         commands=(
             "context = retrieve(question, top_k=3)  # half the prompt, half the prefill",
-            "model.generate(**inputs, past_key_values=copy.deepcopy(cache_of_the_prefix))",
+            *(
+                ("model.generate(**inputs, past_key_values=copy.deepcopy(cache_of_the_prefix))",)
+                if evidence.engine == "transformers"
+                else evidence.typed(Cause.PREFIX_NOT_REUSED)
+            ),
         ),
         tradeoff="A shorter prompt may leave out what the answer needs; check answers as well as times.",
         prediction=predict(evidence, Saving(first_ns=saved, least=0.9 - spread, most=1.1)),
-    )
-
-
-def prefix_not_reused(evidence: Evidence) -> Finding | NotEnoughData | None:
-    """Prompts begin alike, and each request computes the shared beginning again."""
-    hashed = [r for r in evidence.requests if r.repeated_prompt_tokens is not None and r.new_prompt_tokens]
-    prefill = evidence.phase_ns(Phase.PREFILL)
-    if not hashed:
-        if len(evidence.requests) > 1 and evidence.share(prefill) >= PREFILL_SHARE:
-            return NotEnoughData(
-                Cause.PREFIX_NOT_REUSED, "hashes of the prompts' chunks, to see whether they begin alike"
-            )
-        return None
-    repeated = sum(r.repeated_prompt_tokens or 0 for r in hashed)
-    new = sum(r.new_prompt_tokens or 0 for r in hashed)
-    again = [r.repeated_prompt_tokens for r in hashed if r.repeated_prompt_tokens]
-    if repeated < REPEATED_SHARE * new or statistics.median(again) < REPEATED_TOKENS:
-        return None
-    saved = _prefill_saved(evidence, repeated, new)
-    return Finding(
-        cause=Cause.PREFIX_NOT_REUSED,
-        phase=Phase.PREFILL,
-        ns=int(saved),
-        share=evidence.share(saved),
-        confidence="high",
-        evidence=(
-            f"{percent(repeated / new)} of the prompt tokens that were computed had been computed before:"
-            f" {count(repeated, 'token')} in {count(len(again), 'request')}",
-            f"they begin with the same {statistics.median(again):,.0f} tokens (median) as an earlier request",
-        ),
-        recommendation=(
-            "Keep the KV cache of the conversation, and compute only what a turn adds."
-            if _grows(hashed)
-            else "Compute the shared beginning once, and start every request from its KV cache."
-        ),
-        commands=(
-            (
-                "cache = DynamicCache()  # one a conversation\n"
-                "# every turn; inputs begin with the very ids that the last one returned:\n"
-                "ids = model.generate(**inputs, past_key_values=cache)",
-            )
-            if _grows(hashed)
-            else (
-                "with torch.no_grad():  # once\n"
-                "    prefix = model(**prefix_inputs, use_cache=True).past_key_values\n"
-                "# every request, with its whole prompt in inputs:\n"
-                "model.generate(**inputs, past_key_values=copy.deepcopy(prefix))",
-            )
-        ),
-        tradeoff=(
-            "The cache stays in memory between turns; a history that is cut or edited needs a new one."
-            if _grows(hashed)
-            else "The cache of the prefix stays in memory, and is copied for each request."
-        ),
-        prediction=predict(evidence, Saving(first_ns=saved, least=0.7, most=1.1)),
     )
 
 
@@ -121,7 +66,7 @@ def padding(evidence: Evidence) -> Finding | NotEnoughData | None:
     if not computed or padded < PADDING_SHARE * computed:
         return None
     prefill = sum(r.phase_ns(Phase.PREFILL) for r in batches)
-    saved = min(_prefill_saved(evidence, padded, computed), prefill * padded / computed)
+    saved = min(prefill_saved(evidence, padded, computed), prefill * padded / computed)
     after_end = sum(r.padded_decode_tokens or 0 for r in batches)
     decode = 0.0
     if evidence.step is not None and evidence.step.per_row_ns:
@@ -218,26 +163,7 @@ def warm_up(evidence: Evidence) -> Finding | NotEnoughData | None:
     )
 
 
-def _grows(requests: list[RequestBreakdown]) -> bool:
-    """Each request repeats more than the one before it: the turns of a conversation, each with all before."""
-    repeated = [
-        r.repeated_prompt_tokens
-        for r in sorted(requests, key=lambda r: (r.request.arrival_ns, r.request.id))
-        if r.repeated_prompt_tokens
-    ]
-    return len(repeated) >= TURNS and all(a < b for a, b in pairwise(repeated))
-
-
 def _longest_prompt(request: Request) -> int:
     """Tokens of the longest prompt of a call, less what its sequences had cached: what no split avoids."""
     longest = max((s.prompt_tokens or 0 for s in request.sequences), default=0)
     return max(0, longest - (request.cached_tokens or 0) // max(1, len(request.sequences)))
-
-
-def _prefill_saved(evidence: Evidence, fewer: float, computed: float) -> float:
-    """Time that `fewer` tokens save: by the fitted cost of a token, else in proportion."""
-    forward = evidence.part_ns(Part.FORWARD, Phase.PREFILL) or evidence.phase_ns(Phase.PREFILL)
-    cost = evidence.prefill
-    if cost is not None and cost.fixed_ns is not None:
-        return min(cost.per_token_ns * fewer, forward * fewer / computed)
-    return forward * fewer / computed

@@ -5,37 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from phasetrace.advise.knobs import BUDGETS, CAPS, PARALLEL, first_number
 from phasetrace.analyze.devices import device
 from phasetrace.analyze.physics import Ceiling, Shape, bytes_of
 from phasetrace.analyze.shapes import known_shape, mixture_of_experts
 from phasetrace.model import Group, Knobs, Table
-
-# What engines call the cap on sequences that run at once, and the tokens of one step.
-CAPS = (
-    "max_num_seqs",
-    "max_running_requests",
-    "max_batch_size",
-    "max_concurrent_requests",
-    "parallel",
-    "n_parallel",
-    "max_num_sequences",
-    "max_batch_requests",
-    "OLLAMA_NUM_PARALLEL",
-    "num_parallel",
-    "np",
-)
-BUDGETS = (
-    "max_num_batched_tokens",
-    "chunked_prefill_size",
-    "max_prefill_tokens",
-    "max_batch_prefill_tokens",
-    "max_num_tokens",
-    "n_ubatch",
-    "ubatch_size",
-    "prefill_chunk_size",
-    "n_batch",
-)
-PARALLEL = ("tensor_parallel_size", "tp_size", "tp", "num_shard", "tensor_parallel")
 
 
 @dataclass(frozen=True)
@@ -58,11 +32,7 @@ class Stated:
 
     def knob(self, *names: str) -> float | None:
         """The first of these settings that is a number."""
-        for name in names:
-            value = self.knobs.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
-        return None
+        return first_number(self.knobs, *names)
 
     @property
     def cap(self) -> float | None:

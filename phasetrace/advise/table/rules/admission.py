@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.contrast import like_with_like
 from phasetrace.advise.table.rules.queue import OWNS, at_cap, kv_full, memory_full, slots_full, waits
 from phasetrace.advise.table.setting import Setting
-from phasetrace.advise.table.stated import BUDGETS
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
 from phasetrace.model import Goal

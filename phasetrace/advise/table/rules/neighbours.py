@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
 from phasetrace.advise.table.rules.admission import PASSING
 from phasetrace.advise.table.setting import Setting
-from phasetrace.advise.table.stated import BUDGETS
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.model import Goal

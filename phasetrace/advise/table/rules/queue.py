@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from phasetrace.advise.knobs import CAPS
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.setting import Setting
-from phasetrace.advise.table.stated import CAPS
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
 from phasetrace.model import Goal

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, measured, modelled, tried
 from phasetrace.advise.table.rules.prefill import USUAL_RIDGE
 from phasetrace.advise.table.setting import Setting
-from phasetrace.advise.table.stated import BUDGETS
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds
 from phasetrace.analyze import physics

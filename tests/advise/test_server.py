@@ -1,0 +1,75 @@
+"""Faults of a server, planted in its numbers: the cause is named, and its fix brings what was predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from phasetrace.advise import diagnose
+from phasetrace.analyze import breakdown
+from phasetrace.model import Diagnosis, Goal, Recording
+from phasetrace.semconv import Cause
+from tests.advise.server import load, serve
+
+
+def said(recording: Recording, goal: Goal = Goal.TTFT, **stated: Any) -> Diagnosis:
+    return diagnose(breakdown(recording), goal=goal, **stated)
+
+
+def mean_ttft_s(recording: Recording) -> float:
+    found = breakdown(recording).requests
+    return sum(r.ttft_ns or 0 for r in found) / len(found) / 1e9
+
+
+def test_slots_full_and_what_more_slots_bring() -> None:
+    found = said(serve(load(40, 60), slots=2))
+    assert found.cause == Cause.SLOTS_FULL
+    first = found.findings[0]
+    assert first.prediction is not None and first.confidence == "high"
+    assert "--max-num-seqs" in first.commands[0]
+    after = mean_ttft_s(serve(load(40, 60), slots=int(first.commands[0].split()[-1])))
+    assert first.prediction.low - 0.01 * first.prediction.before <= after <= first.prediction.high * 1.1
+
+
+def test_slots_that_would_stay_empty_are_not_asked_for() -> None:
+    """The cap is reached just as the KV cache is."""
+    found = said(serve(load(40, 60), slots=4, blocks=30))
+    assert found.cause != Cause.SLOTS_FULL
+
+
+def test_kv_full() -> None:
+    found = said(serve(load(40, 60), blocks=14, reserve=True, knobs={"num_gpu_blocks_override": 14}))
+    assert found.cause == Cause.KV_FULL
+    assert "num-gpu-blocks-override" in found.findings[0].commands[0]
+
+
+def test_preemption() -> None:
+    found = said(
+        serve(load(40, 60, output=96), blocks=40, knobs={"num_gpu_blocks_override": 40}), goal=Goal.E2E
+    )
+    assert found.cause in (Cause.PREEMPTION, Cause.KV_FULL)
+    assert Cause.PREEMPTION in [finding.cause for finding in found.findings]
+
+
+def test_overload_is_told_from_a_cap() -> None:
+    """A device bound by arithmetic serves no more with more sequences at a time."""
+    found = said(serve(load(80, 40), slots=8, fixed_ms=1, row_ms=2))
+    assert found.cause == Cause.OVERLOAD
+
+
+def test_overload_shows_without_a_queue() -> None:
+    found = said(serve(load(120, 25), fixed_ms=1, row_ms=2), goal=Goal.E2E)
+    assert found.cause == Cause.OVERLOAD
+
+
+def test_a_burst_is_no_overload() -> None:
+    found = said(serve(load(40, 0), slots=8, fixed_ms=1, row_ms=2))
+    assert Cause.OVERLOAD not in [finding.cause for finding in found.findings]
+
+
+@pytest.mark.parametrize("goal", [Goal.TTFT, Goal.E2E])
+def test_a_served_load_has_no_such_cause(goal: Goal) -> None:
+    found = said(serve(load(60, 200)), goal)
+    wrong = {Cause.SLOTS_FULL, Cause.KV_FULL, Cause.OVERLOAD, Cause.TOKEN_BUDGET, Cause.PREEMPTION}
+    assert not wrong & {finding.cause for finding in found.findings}
