@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from phasetrace.analyze import checks, metrics, prefix, shared_steps, tokens, warm_up
+from phasetrace.analyze import checks, metrics, prefix, shared_steps, stalls, tokens, warm_up
 from phasetrace.analyze.attribution import PauseClock, phases, whole
+from phasetrace.analyze.owners import owners
+from phasetrace.analyze.stall_patterns import stall_patterns
 from phasetrace.analyze.step_table import StepTable, merged_pauses, step_table
 from phasetrace.model import (
     Breakdown,
@@ -37,6 +39,8 @@ def breakdown(recording: Recording) -> Breakdown:
     together = shared_steps.shared_steps(sound, table)
     requests = [together.told(request) for request in requests]
     warm, diagnosed = warm_up.tell_apart(requests, table)
+    asked = [request.request for request in diagnosed]
+    late = stalls.late_tokens(asked, table, together.made, together.read_ns)
     return Breakdown(
         recording=recording,
         requests=tuple(diagnosed),
@@ -47,7 +51,10 @@ def breakdown(recording: Recording) -> Breakdown:
         throughput_tok_s=metrics.throughput_tok_s(diagnosed),
         defects=contradictions + checks.beside(recording, table),
         unsplit=_unsplit(diagnosed),
+        stalls=stalls.told(late, asked, table, together.made),
+        stall_patterns=stall_patterns(late, table),
         interference=together.interference,
+        owners=owners(diagnosed, recording.models),
         step_costs=together.models,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from phasetrace.analyze import step_model
 from phasetrace.analyze.composition import Composition, composition
 from phasetrace.analyze.interference import interference, stretched_others
+from phasetrace.analyze.non_negative import Floats
 from phasetrace.analyze.shared_time import SharedTime, row_costs, shared_time
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Interference, Request, RequestBreakdown, StepCostModel
@@ -20,6 +21,7 @@ class SharedSteps:
     made: Composition | None = None
     models: Mapping[str, StepCostModel] = field(default_factory=dict)  # Process.key -> its engine's
     time: SharedTime | None = None
+    read_ns: Floats | None = None  # of each row of the step table: what reading prompts took
     interference: tuple[Interference, ...] = ()
     stretched: Mapping[str, int] = field(default_factory=dict)  # Request.id -> others' decode time
 
@@ -45,4 +47,11 @@ def shared_steps(requests: Iterable[Request], table: StepTable) -> SharedSteps:
     if not models:
         return SharedSteps(made)
     costs = row_costs(made, table, models)
-    return SharedSteps(made, models, shared_time(costs, table), interference(costs), stretched_others(costs))
+    return SharedSteps(
+        made=made,
+        models=models,
+        time=shared_time(costs, table),
+        read_ns=costs.read,
+        interference=interference(costs),
+        stretched=stretched_others(costs),
+    )
