@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from phasetrace.advise import goals
 from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.gain import won
+from phasetrace.advise.ranking import WORTH, Candidate, rank, recorded
 from phasetrace.advise.rules import RULES
+from phasetrace.advise.table.rules import RULES as TABLE_RULES
+from phasetrace.advise.table.view import view
 from phasetrace.advise.verdict import healthy, unknown, verdict
 from phasetrace.advise.words import percent
+from phasetrace.analyze.as_table import table_of
 from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Goal, NotEnoughData, Phase
 from phasetrace.semconv import Cause
 
-WORTH = 0.15  # of the goal metric: DESIGN.md section 8; what less brings is lost in the noise of most systems
+STEPPED = frozenset(rule.__name__ for rule in RULES)
+TABLE_ONLY = tuple(rule for rule in TABLE_RULES if rule.__name__ not in STEPPED)
 UNEXPLAINED = 0.05  # of the time: DESIGN.md section 8; with more, the trace does not explain itself
-# A guess must win clearly before it is put above what is known: `low` findings count half.
-TRUST = {"high": 1.0, "medium": 0.9, "low": 0.5}
-# Bounds say that the device does what it can for what is asked: they stand behind anything that is wrong.
-BOUNDS = frozenset({Cause.LONG_OUTPUT, Cause.LONG_PROMPT, Cause.BANDWIDTH_BOUND})
 
 
 def diagnose(
@@ -33,9 +33,9 @@ def diagnose(
     chosen, why = goals.choose_goal(breakdown, evidence.load, goal, slo)
     evidence = replace(evidence, goal=chosen, goal_stated=bool(goal or slo), slo=slo)
     answers = [rule(evidence) for rule in RULES]
-    findings = rank([answer for answer in answers if isinstance(answer, Finding)])
     not_enough = tuple(answer for answer in answers if isinstance(answer, NotEnoughData))
-    findings = lead(evidence, findings, not_enough)
+    found = [recorded(answer, chosen) for answer in answers if isinstance(answer, Finding)]
+    findings = lead(evidence, rank([*found, *told(evidence)]), not_enough)
     return Diagnosis(
         cause=findings[0].cause,
         verdict=verdict(evidence, findings[0], why),
@@ -48,26 +48,21 @@ def diagnose(
     )
 
 
-def rank(findings: list[Finding]) -> tuple[Finding, ...]:
-    """What is wrong with the data first, then what is wrong and worth it, then bounds, then the rest."""
-    return tuple(sorted(findings, key=_rank))
-
-
-def _rank(finding: Finding) -> tuple[int, float, float, str]:
-    gain = won(finding.prediction)
-    if finding.cause == Cause.DATA_DEFECT:
-        tier = 0
-    elif gain < WORTH:
-        tier = 3
-    else:
-        tier = 2 if finding.cause in BOUNDS else 1
-    return tier, -gain * TRUST[finding.confidence], -finding.share, finding.cause
+def told(evidence: Evidence) -> list[Candidate]:
+    """Causes that no rule looks for step by step, by the rules for tables: a recording told as one."""
+    if not evidence.requests:
+        return []
+    table = table_of(evidence.breakdown, evidence.table)
+    table = replace(table, groups=table.groups[-1:])  # without the warm-up, which is no setting of its own
+    answers = [rule(view(table, evidence.goal, evidence.slo)) for rule in TABLE_ONLY]
+    return [answer for answer in answers if isinstance(answer, Candidate)]
 
 
 def lead(
-    evidence: Evidence, findings: tuple[Finding, ...], not_enough: tuple[NotEnoughData, ...]
+    evidence: Evidence, found: list[Candidate], not_enough: tuple[NotEnoughData, ...]
 ) -> tuple[Finding, ...]:
     """Put `healthy` or `unknown` in front where that is the answer."""
+    findings = tuple(candidate.finding for candidate in found)
     if findings and findings[0].cause == Cause.DATA_DEFECT:
         return findings
     if not evidence.requests:
@@ -80,7 +75,7 @@ def lead(
     over = goals.violations(evidence.breakdown, evidence.slo)
     if evidence.slo and not over:
         return (healthy(evidence, not_enough), *findings)
-    worth = bool(findings) and won(findings[0].prediction) >= WORTH
+    worth = bool(found) and found[0].weight >= WORTH
     if worth or (over and findings and findings[0].prediction is not None):
         return findings
     unexplained = evidence.share(evidence.phase_ns(Phase.UNATTRIBUTED))

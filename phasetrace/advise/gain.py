@@ -16,6 +16,7 @@ from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown
 
 METRIC = {Goal.TTFT: "ttft_s", Goal.TPOT: "tpot_s", Goal.E2E: "e2e_s", Goal.THROUGHPUT: "throughput_tok_s"}
 MOST_SAVED = 0.99  # of the time: a closed form that claims more has left its range
+SEEN = 1.01  # times better: with less, there is nothing to promise
 LEAST_DOUBT = 0.05  # of a saving: runs of one program on one machine differ by this much
 MOST_DOUBT = 0.5
 
@@ -55,9 +56,19 @@ def predict_between(evidence: Evidence, savings: Sequence[Saving]) -> Prediction
     before = _metric(evidence.goal, evidence.requests, Saving(), 0.0)
     found = [_metric(evidence.goal, evidence.requests, saving, 1.0) for saving in savings]
     after = [value for value in found if value is not None]
-    if before is None or not after or after[0] == before:
+    if before is None or not after:
         return None
-    return prediction(evidence.goal, before, after[0], min(after), max(after))
+    promised = prediction(evidence.goal, before, after[0], min(after), max(after))
+    return promised if promised.ratio >= SEEN else None
+
+
+def predict_rates(evidence: Evidence, ratios: Sequence[float]) -> Prediction | None:
+    """Throughput that grows by a likely ratio, or by others that bound it."""
+    before = evidence.breakdown.throughput_tok_s
+    if before is None or not ratios or ratios[0] < SEEN:
+        return None
+    after = [before * ratio for ratio in ratios]
+    return prediction(Goal.THROUGHPUT, before, after[0], min(after), max(after))
 
 
 def prediction(goal: Goal, before: float, after: float, low: float, high: float) -> Prediction:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving
+from phasetrace.advise.gain import Saving, predict_between, predict_rates
 from phasetrace.advise.knobs import BLOCKS
 from phasetrace.advise.queueing import Queue
-from phasetrace.model import Part, Phase, Wait
+from phasetrace.model import Goal, Part, Phase, Prediction, Wait
 
 SMALLER_KV = 2.0  # times the room: an 8-bit cache instead of a 16-bit one; more memory brings about as much
 SPARE = 0.9  # of the KV blocks: engines keep a few back
@@ -50,6 +50,17 @@ def more_at_a_time(evidence: Evidence, held: Queue, reason: Wait, raised: float)
         )
         for gain, stretch in stretched
     ]
+
+
+def promised(evidence: Evidence, held: Queue, reason: Wait, raised: float) -> Prediction | None:
+    """What running `raised` sequences at a time brings on the goal."""
+    if evidence.goal is not Goal.THROUGHPUT or evidence.shared is None:
+        return predict_between(evidence, more_at_a_time(evidence, held, reason, raised))
+    then = max(held.running, min(raised, held.open_requests))
+    return predict_rates(
+        evidence,
+        [1 / (1 - held.held + held.held / gain) for gain in evidence.shared.gain(held.running, then)],
+    )
 
 
 def backlog_left(evidence: Evidence) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, doubt, predict, predict_between
+from phasetrace.advise.gain import Saving, doubt, predict, predict_between, predict_rates
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.rules.queue import MOSTLY, SHARE
 from phasetrace.advise.waiting import backlog_left, scheduler_ns
 from phasetrace.advise.words import count, percent, seconds
-from phasetrace.model import Finding, NotEnoughData, Part, Phase, RequestBreakdown, Wait
+from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown, Wait
 from phasetrace.semconv import Cause
 
 EARLY = 4  # one request in so many, the first that came: they found an engine that was not busy yet
@@ -51,7 +51,9 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
         ),
         commands=evidence.typed(Cause.OVERLOAD),
         tradeoff="Replicas cost devices; shedding refuses requests.",
-        prediction=predict_between(evidence, [_as_early(evidence, early, by) for by in (1.0, 0.7, 1.1)]),
+        prediction=predict_rates(evidence, [load.rate / load.served, 1.0, 1.1 * load.rate / load.served])
+        if evidence.goal is Goal.THROUGHPUT
+        else predict_between(evidence, [_as_early(evidence, early, by) for by in (1.0, 0.7, 1.1)]),
     )
 
 

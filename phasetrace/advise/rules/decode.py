@@ -31,6 +31,8 @@ def long_output(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Decode owns the time because many tokens are written, one a step."""
     decode = evidence.phase_ns(Phase.DECODE)
     written = [r for r in evidence.requests if (r.request.longest_output or 0) > 1 and r.tpot_ns]
+    if evidence.goal is Goal.TTFT:
+        return _not_streamed(evidence)
     if evidence.goal is not Goal.E2E or evidence.share(decode) < (
         OWNS if evidence.goal_stated else CLEARLY_OWNS
     ):
@@ -76,6 +78,45 @@ def long_output(evidence: Evidence) -> Finding | NotEnoughData | None:
             evidence, Saving(decode_ns=saved, least=1 - spread / 2, most=1 + min(spread / 2, 0.02))
         ),
     )
+
+
+def _not_streamed(evidence: Evidence) -> Finding | None:
+    """The whole answer is written before the user has the first of it."""
+    held = [r for r in evidence.requests if _handed_over_whole(r)]
+    waited = sum(r.first_delivery_ns or 0 for r in held)
+    if not held or not evidence.whole_ns or waited < OWNS * evidence.whole_ns:
+        return None
+    engine = statistics.median((r.ttft_ns or 0) - (r.first_delivery_ns or 0) for r in held)
+    typical = statistics.median(r.request.longest_output or 0 for r in held)
+    return Finding(
+        cause=Cause.LONG_OUTPUT,
+        phase=Phase.DECODE,
+        ns=waited,
+        share=evidence.share(waited),
+        confidence="high",
+        evidence=(
+            f"{percent(waited / evidence.whole_ns)} of the time to first tokens is the rest of the answer:"
+            f" {count(len(held), 'answer')} of {typical:,.0f} tokens (median) came in one piece",
+            f"the engine had the first token after {seconds(engine)} (median)",
+        ),
+        recommendation=(
+            f"Stream the answer: the first token is there after {seconds(engine)}. Where that cannot be,"
+            " write fewer tokens (max_tokens)."
+        ),
+        commands=(
+            ('"stream": true  # in the request, or stream=True in the client',)
+            if evidence.engine != "transformers"
+            else ("model.generate(**inputs, streamer=TextIteratorStreamer(tokenizer))",)
+        ),
+        tradeoff="A stream is many small messages: client and proxies have to pass each one on at once.",
+        prediction=predict(evidence, Saving(first_ns=waited, least=0.97, most=1.0)),
+    )
+
+
+def _handed_over_whole(request: RequestBreakdown) -> bool:
+    handed, last = request.request.first_output_ns, request.request.last_token_ns
+    several = (request.request.longest_output or 0) > 1
+    return handed is not None and last is not None and handed >= last and several
 
 
 def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, predict, predict_between
+from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.knobs import BLOCKS, CAPS
-from phasetrace.advise.waiting import SMALLER_KV, more_at_a_time, room
+from phasetrace.advise.waiting import SMALLER_KV, promised, room
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.step_table import UNKNOWN, StepTable
 from phasetrace.model import Finding, Ints, NotEnoughData, Phase, Request, Wait
@@ -60,7 +60,7 @@ def slots_full(evidence: Evidence) -> Finding | NotEnoughData | None:
         recommendation=f"Raise the cap on concurrent sequences (max_num_seqs) from {cap} to {raised}.",
         commands=_set(evidence, Cause.SLOTS_FULL, f"--max-num-seqs {raised}"),
         tradeoff="Each step takes longer (TPOT), and more KV cache is held at a time.",
-        prediction=predict_between(evidence, more_at_a_time(evidence, held, Wait.SLOTS, raised)),
+        prediction=promised(evidence, held, Wait.SLOTS, raised),
     )
 
 
@@ -100,7 +100,7 @@ def kv_full(evidence: Evidence) -> Finding | NotEnoughData | None:
         ),
         commands=_more_memory(evidence, override is not None),
         tradeoff="An 8-bit cache may cost quality; memory given to the cache is missing elsewhere.",
-        prediction=predict_between(evidence, more_at_a_time(evidence, held, Wait.KV, raised)),
+        prediction=promised(evidence, held, Wait.KV, raised),
     )
 
 

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 
 from phasetrace.advise.gain import prediction, won
 from phasetrace.advise.knobs import commands
+from phasetrace.advise.ranking import Candidate, Tier
 from phasetrace.advise.table.contrast import MATTERS, Pair
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.model import Finding, Goal, NotEnoughData, Prediction
 from phasetrace.semconv import Cause
 
-
-class Tier(IntEnum):
-    """How a rule knows; a better kind of evidence stands before a worse one, whatever the gain."""
-
-    DEFECT = 0  # the numbers contradict each other
-    MEASURED = 1  # the time itself was measured, or the user tried it with and without
-    FAULT = 2  # a setting, and times that fit what physics says of it
-    BOUND = 3  # the device does what it can
-    SUSPICION = 4  # nothing else fits
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A finding, how it is known, and the share of the goal's metric that it is about."""
-
-    finding: Finding
-    tier: Tier
-    weight: float
-
-
 Answer = Candidate | NotEnoughData | None
 Rule = Callable[[View], Answer]
+
+__all__ = [
+    "Candidate",
+    "Tier",
+    "Answer",
+    "Rule",
+    "Gain",
+    "candidate",
+    "measured",
+    "modelled",
+    "tried",
+    "without",
+]
 
 LEAST = 0.151  # of the goal: the one thing that a clean experiment changed is named, however little it shows
 MEASURED_SPREAD = 0.1  # of a ratio that was measured on both sides: what repeated runs differ by

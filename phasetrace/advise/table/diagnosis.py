@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from phasetrace.advise.table.answer import Candidate, Tier, candidate
+from phasetrace.advise.ranking import WORTH, Candidate, Tier, rank
+from phasetrace.advise.table.answer import candidate
 from phasetrace.advise.table.breakdown import breakdown
 from phasetrace.advise.table.healthy import healthy, unknown
 from phasetrace.advise.table.rules import RULES
@@ -13,10 +14,8 @@ from phasetrace.advise.table.view import View, view
 from phasetrace.model import Diagnosis, Finding, Goal, NotEnoughData, Table
 from phasetrace.semconv import Cause
 
-WORTH = 0.15  # of the goal's metric: DESIGN.md section 8
 NO_GOAL = "no goal was stated, and the numbers do not show whether the device does what it can"
 TWIN = 1.5  # times: two groups of one setting and load that differ by that much differ in something unsaid
-TRUST = {"high": 1.0, "medium": 0.85, "low": 0.5}
 
 
 def diagnose_table(
@@ -31,11 +30,6 @@ def diagnose_table(
     found = rank([a for a in answers if isinstance(a, Candidate)])
     missing = tuple(a for a in answers if isinstance(a, NotEnoughData))
     return _diagnosis(seen, lead(seen, found), missing)
-
-
-def rank(found: list[Candidate]) -> list[Candidate]:
-    """The better kind of evidence first, then the larger share of the goal; what is not worth it last."""
-    return sorted(found, key=lambda c: (c.weight < WORTH, c.tier, -c.weight * TRUST[c.finding.confidence]))
 
 
 def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
