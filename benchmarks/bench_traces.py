@@ -6,7 +6,6 @@ a busy machine.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from phasetrace.model import Part, Process, Recording, Request, Sequence, StepCo
 from phasetrace.read import read
 
 BEGIN = 1_700_000_000_000_000_000
-ENCODED_BUDGET, DECODED_BUDGET, READ_BUDGET = 500_000, 300_000, 120_000  # spans a second
+ENCODED_BUDGET, READ_BUDGET = 500_000, 120_000  # spans a second
 DOCUMENT_BUDGET = 4.0  # times the size of a file that is one document
 PARTS = (Part.PREPARE, Part.FORWARD, Part.UPDATE, Part.LOGITS, Part.SAMPLING, Part.CRITERIA, Part.OTHER)
 
@@ -123,7 +122,7 @@ def encoding(number: int, runs: int) -> Iterator[Figure]:
 
 
 def reading(folder: Path, number: int, runs: int) -> Iterator[Figure]:
-    """The same trace, read as ours and as anyone's; and the parsers that could be used."""
+    """The same trace, read as ours and as anyone's."""
     recorded = calls(number, 500)
     path = written(folder / "ours.json", recorded)
     size, tokens = path.stat().st_size, number * 500
@@ -138,10 +137,6 @@ def reading(folder: Path, number: int, runs: int) -> Iterator[Figure]:
     foreign.write_bytes(foreign.read_bytes().replace(b'"name":"phasetrace', b'"name":"whatever'))
     theirs = rates(runs, spans, lambda: read(foreign))
     yield figure("the same as a foreign trace, spans", theirs, "/s", READ_BUDGET, at_least=True)
-    decoded = rates(runs, spans, lambda: each(orjson.loads, lines))
-    yield figure("its JSON decoded, spans", decoded, "/s", DECODED_BUDGET, at_least=True)
-    by_json = rates(runs, spans, lambda: each(json.loads, lines))
-    yield figure("its JSON decoded by the standard library, spans", by_json, "/s")
 
 
 def memory(folder: Path, number: int) -> Iterator[Figure]:
@@ -178,12 +173,6 @@ def written(path: Path, recorded: Recording) -> Path:
     with TraceFile(path) as file:
         file.write(recorded)
     return path
-
-
-def each(parse: Callable[[bytes], object], lines: list[bytes]) -> None:
-    """Parse and let go, as a reader of lines does."""
-    for text in lines:
-        parse(text)
 
 
 def rates(runs: int, count: int, work: Callable[[], object]) -> list[float]:

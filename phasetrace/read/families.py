@@ -103,6 +103,8 @@ def _disaggregated(
 ) -> set[Place]:
     """Give each decoding server's request the prefilling server's, and say which ones were given away."""
     by_proxy: dict[Place, dict[str, Place]] = defaultdict(dict)
+    if not any(w.span.name == llm_d.REQUEST for w in spans.values()):
+        return set()
     for place in engines:
         way = list(_up(heads[place].head.span, spans))
         side = next(
@@ -138,7 +140,8 @@ def _outside(
             found.update(above)
         elif (around := outer.around(span, found)) is not None:
             found.add(around)
-    circular = {place for place, family in heads.items() if place in _up(family.head.span, spans)}
+    linked = {place for place, family in heads.items() if family.head.span.parent_span_id is not None}
+    circular = {place for place in linked if place in _up(heads[place].head.span, spans)}
     for _ in circular:
         doubts.say("a span is above itself by its links to parents: which one holds the others is unknown")
     inner = [place for place in heads if place not in found and heads[place].dialect.gateway]
@@ -161,7 +164,9 @@ class _Outer:
 
     def around(self, inner: Span, taken: set[Place]) -> Place | None:
         """The shortest that lies around a span and is not taken, of those that began last before it."""
-        spans, places = self._spans.get(inner.trace_id, []), self._places.get(inner.trace_id, [])
+        if (spans := self._spans.get(inner.trace_id)) is None:
+            return None
+        places = self._places[inner.trace_id]
         end = bisect_right(spans, inner.start_ns + _SKEW_NS, key=lambda span: span.start_ns)
         near = range(max(0, end - _NEAREST), end)
         fitting = [n for n in near if places[n] not in taken and _around(spans[n], inner)]

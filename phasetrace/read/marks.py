@@ -22,6 +22,7 @@ class Marks:
     def __init__(self, arrival: int, finished: int) -> None:
         self.arrival = arrival
         self.finished = finished
+        self._slack = round(_SLACK_NS + _SLACK * max(0, finished - arrival))
         self.known: dict[str, int] = {}
         self.derived: set[str] = set()
         self.preemptions: tuple[Interval, ...] = ()
@@ -32,14 +33,14 @@ class Marks:
 
     def derive(self, name: str, time: int) -> None:
         """It follows from other numbers. Outside the request by less than clocks differ is at its end."""
-        slack = _SLACK_NS + _SLACK * max(0, self.finished - self.arrival)
-        if self.finished < time <= self.finished + slack:
-            time = self.finished
-        elif self.arrival - slack <= time < self.arrival:
-            time = self.arrival
-        if name not in self.known:
-            self.known[name] = time
-            self.derived.add(name)
+        if name in self.known:
+            return
+        if time > self.finished:
+            time = self.finished if time <= self.finished + self._slack else time
+        elif time < self.arrival:
+            time = self.arrival if time >= self.arrival - self._slack else time
+        self.known[name] = time
+        self.derived.add(name)
 
 
 def marks(
@@ -52,7 +53,8 @@ def marks(
     """All moments that can be known."""
     found = durations(written, dialect, doubts)
     made = _whole(written, found, doubts)
-    _from_stages(made, stages)
+    if stages:
+        _from_stages(made, stages)
     if dialect.first_token is not None:
         _from_event(made, written, dialect.first_token)
     distrust(found, made.finished - made.arrival, output, doubts)
@@ -97,9 +99,8 @@ def _from_event(made: Marks, written: Written, name: str) -> None:
 
 
 def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:
-    frontend, queue, prefill, decode = (
-        found.get(d) for d in (Duration.FRONTEND, Duration.QUEUE, Duration.PREFILL, Duration.DECODE)
-    )
+    frontend, queue = found.get(Duration.FRONTEND), found.get(Duration.QUEUE)
+    prefill, decode = found.get(Duration.PREFILL), found.get(Duration.DECODE)
     if (ttft := found.get(Duration.TTFT)) is not None:
         made.derive("first_token_ns", made.arrival + ttft)
     if frontend is not None:
@@ -120,6 +121,7 @@ def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:
         made.derive("last_token_ns", made.known["first_token_ns"] + decode)
     elif (both := found.get(Duration.INFERENCE)) is not None and "scheduled_ns" in made.known:
         made.derive("last_token_ns", made.known["scheduled_ns"] + both)
-    outside = [t for t in made.known.values() if not made.arrival <= t <= made.finished]
+    times = made.known.values()
+    outside = times and (min(times) < made.arrival or max(times) > made.finished)
     if outside and made.finished > made.arrival:
         doubts.say("the phases do not fit into the request: they add up to more than its e2e")

@@ -36,11 +36,14 @@ def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
     """What the dialect's keys hold."""
     untrusted = dialect.doubts(written) if dialect.doubts is not None else {}
     found: Durations = {}
+    attributes = written.span.attributes
     for duration, places in dialect.durations.items():
-        ns = _first(written.span.attributes, places)
+        ns = _first(attributes, places)
         if ns is None:
             continue
-        if duration in untrusted:
+        if 0 <= ns <= _LONGEST_NS and not untrusted:
+            found[duration] = round(ns)
+        elif duration in untrusted:
             doubts.say(f"{duration} is refused: {untrusted[duration]}")
         elif math.isnan(ns) or ns > _LONGEST_NS:
             doubts.say(f"{duration} is refused: it is impossible")
@@ -118,9 +121,9 @@ def _take_queue_out(found: Durations, dialect: Dialect, doubts: Doubts) -> None:
 
 def _complete(found: Durations) -> None:
     """Of prefill, decode and both together, two give the third."""
-    prefill, decode, both = (found.get(d) for d in (Duration.PREFILL, Duration.DECODE, Duration.INFERENCE))
-    if both is None:
+    if (both := found.get(Duration.INFERENCE)) is None:
         return
+    prefill, decode = found.get(Duration.PREFILL), found.get(Duration.DECODE)
     if prefill is None and decode is not None and both >= decode:
         found[Duration.PREFILL] = both - decode
     elif decode is None and prefill is not None and both >= prefill:
@@ -129,17 +132,16 @@ def _complete(found: Durations) -> None:
 
 def _first(attributes: Attributes, places: tuple[In, ...]) -> float | None:
     for place in places:
-        if place.key in attributes:
-            ns = nanoseconds(attributes[place.key], place.unit)
-            if ns is not None:
-                return ns
+        value = attributes.get(place.key)
+        if type(value) is float:
+            return value * place.unit
+        if value is not None and (ns := nanoseconds(value, place.unit)) is not None:
+            return ns
     return None
 
 
 def nanoseconds(value: Any, unit: int) -> float | None:
     """A duration: a number in the unit, or a text that may name its own, as Rust's `12.3ms`."""
-    if type(value) is float:
-        return value * unit
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         if match is None:

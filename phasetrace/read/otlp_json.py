@@ -193,15 +193,21 @@ def attributes(pairs: Iterable[KeyValue] | None) -> Attributes:
     """Keys and values; what is empty or cannot be understood is left out."""
     found: Attributes = {}
     for pair in pairs or ():
-        if (value := _value(pair.value)) is not None:
-            # Keys are few and met millions of times: interned, each is kept once.
-            found[intern(pair.key)] = value
+        if (given := pair.value) is None:
+            continue
+        value: Value | None  # most are of these two, and need no call
+        if type(number := given.doubleValue) is float:
+            value = number
+        elif type(text := given.stringValue) is str:
+            value = text
+        elif (value := _value(given)) is None:
+            continue
+        # Keys are few and met millions of times: interned, each is kept once.
+        found[intern(pair.key)] = value
     return found
 
 
-def _value(value: AnyValue | None) -> Value | None:
-    if value is None:
-        return None
+def _value(value: AnyValue) -> Value | None:
     try:
         if (raw := value.stringValue) is not None:
             return str(raw)

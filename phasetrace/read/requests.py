@@ -134,9 +134,10 @@ def _settings(attributes: Attributes, known: dict[Count, int]) -> dict[str, bool
         value = attributes.get(key)
         if isinstance(value, (int, float)):
             found[name] = value
-    for count in (Count.MAX_TOKENS, Count.SEQUENCES):
-        if count in known and (count is Count.MAX_TOKENS or known[count] > 1):
-            found[count.value] = known[count]
+    if (most := known.get(Count.MAX_TOKENS)) is not None:
+        found["max_new_tokens"] = most
+    if (rows := known.get(Count.SEQUENCES, 1)) > 1:
+        found["num_return_sequences"] = rows
     return found
 
 
@@ -154,7 +155,7 @@ def _text(value: object) -> str | None:
 def _process(resource: Attributes, known: dict[int, str]) -> str:
     """A key that is the same for all spans of one process."""
     ident = id(resource)
-    if ident not in known:
+    if (found := known.get(ident)) is None:
         text = repr(sorted(resource.items()))
-        known[ident] = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return known[ident]
+        found = known[ident] = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_diagnose, bench_recorder, bench_run, bench_startup, bench_traces
+from benchmarks import bench_diagnose, bench_reading, bench_recorder, bench_run, bench_startup, bench_traces
 from benchmarks.__main__ import NAMES
 from benchmarks.figure import Figure, dump, figure, load, spread, table
 
@@ -33,7 +33,7 @@ def test_figures_pass_between_processes() -> None:
 
 
 def test_all_benchmarks_are_smoke_tested() -> None:
-    assert NAMES == ["diagnose", "recorder", "run", "startup", "traces"]
+    assert NAMES == ["diagnose", "reading", "recorder", "run", "startup", "traces"]
 
 
 def test_recorder() -> None:
@@ -46,6 +46,10 @@ def test_startup() -> None:
 
 def test_diagnose() -> None:
     check(list(bench_diagnose.of_size(tokens=70_000, rounds=1)))
+
+
+def test_reading() -> None:
+    check(list(bench_reading.of_size(spans=500, rounds=1)))
 
 
 def test_traces(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Mutated files for each reader: what stands in one is read, or refused in one line, soon and in little room.
 
-`make fuzz` runs `python -m tests.read.fuzzing`: 100,000 inputs a reader, in processes of their own, other ones
-each time unless a seed is given. An input that fails is kept as a file.
+`make fuzz` runs `python -m tests.read.fuzzing`: 100,000 inputs a reader, in processes of their own, each time
+others unless a seed is given. An input that fails is kept as a file.
 """
 
 from __future__ import annotations

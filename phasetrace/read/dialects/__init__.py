@@ -1,6 +1,7 @@
 """How other tools tell of a request, one small table each; all lead to the same `Request`."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from phasetrace.read.dialects.dialect import Dialect, Stage, Written
 from phasetrace.read.dialects.dynamo import DYNAMO
@@ -49,7 +50,12 @@ _TELLING = (
 
 def wanted(name: str, keys: Iterable[str]) -> bool:
     """Whether a span is worth decoding."""
-    return name in _NAMES or any(key.startswith(_TELLING) for key in keys)
+    return name in _NAMES or any(map(_telling, keys))
+
+
+@lru_cache(maxsize=4096)
+def _telling(key: str) -> bool:
+    return key.startswith(_TELLING)
 
 
 def dialect_of(written: Written) -> Dialect | None:
