@@ -79,7 +79,7 @@ engines-vllm: .engines/vllm/installed
 ## clean: remove environments, caches and recordings
 .PHONY: clean
 clean:
-	rm -rf .venv .engines demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .engines phasetrace/render/html/vendor demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 ## help: this text
 .PHONY: help
@@ -88,7 +88,7 @@ help:
 
 # The file `installed` is written last, so an interrupted install is done again.
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml hatch_build.py
 	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
 	@echo "setting up .venv (phasetrace and its tools)"
 	@$(PYTHON) -m venv .venv

@@ -54,6 +54,13 @@ def test_the_wheel_holds_every_module_and_type_marker(root: Path, wheel_names: s
     assert "phasetrace/py.typed" in wheel_names
 
 
+def test_the_wheel_holds_the_page_and_the_charts_with_their_licence(wheel_names: set[str]) -> None:
+    room = "phasetrace/render/html"
+    assert {f"{room}/site/main.js", f"{room}/site/style.css"} <= wheel_names
+    vendored = {f"{room}/vendor/uplot/{name}" for name in ("uPlot.iife.min.js", "uPlot.min.css", "LICENSE")}
+    assert vendored <= wheel_names
+
+
 def test_the_wheel_offers_the_script_and_the_instrumentor(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

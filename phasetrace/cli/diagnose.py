@@ -42,7 +42,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "markdown"]),
+    type=click.Choice(["text", "json", "markdown", "html"]),
     help="[default: by the ending of -o, else text]",
 )
 @click.option(
@@ -118,15 +118,19 @@ def of_file(recording: Recording, name: str) -> Ceilings:
 
 def renderer(form: str) -> Render:
     """What makes this format."""
-    from phasetrace.render import json_report, markdown, text
+    from phasetrace.cli import page
+    from phasetrace.render import html, json_report, markdown, text
 
     renderers: dict[str, Render] = {
         "text": lambda d, shown: text.diagnosis(d, *shown),
         "json": lambda d, _: json_report.diagnosis(d),
         "markdown": lambda d, _: markdown.diagnosis(d),
+        "html": lambda d, _: html.report(d, page.parts()),
     }
     return renderers[form]
 
 
 def _by_ending(output: Path | None) -> str:
-    return {".json": "json", ".md": "markdown"}.get(output.suffix if output else "", "text")
+    return {".json": "json", ".md": "markdown", ".html": "html", ".htm": "html"}.get(
+        output.suffix if output else "", "text"
+    )

@@ -73,12 +73,12 @@ def _percentiles(p: Percentiles | None) -> Json:
 
 
 def _phase(p: PhaseTime, total_ns: int) -> Json:
-    parts = [{"part": t.part.value, **_amount(t.ns, total_ns)} for t in p.parts]
-    return {"phase": p.phase.value, **_amount(p.ns, total_ns), "parts": parts}
+    parts = [{"part": t.part.value, **amount(t.ns, total_ns)} for t in p.parts]
+    return {"phase": p.phase.value, **amount(p.ns, total_ns), "parts": parts}
 
 
-def _amount(ns: int, total_ns: int) -> Json:
-    # Shares of phases and of parts are both of the whole time, so that they can be compared and added.
+def amount(ns: float, total_ns: float) -> Json:
+    """Seconds and share; shares of phases and of parts are both of the whole time, so that they add up."""
     return {"seconds": seconds(ns), "share": ns / total_ns if total_ns > 0 else None}
 
 

@@ -1,0 +1,43 @@
+// The phases' colours, which are the same everywhere, and those of the theme, as a canvas needs them.
+
+import { data } from "./data.js";
+
+export const PHASES = data.phases.map(({ phase }) => phase);
+const HEX = data.phases.map(({ color }) => color);
+
+export const phaseColor = (phase) => HEX[typeof phase === "number" ? phase : PHASES.indexOf(phase)] ?? "#999999";
+
+// Black or white, whichever can be read on it.
+export function onPhase(phase) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(phaseColor(phase).slice(at, at + 2), 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111" : "#fff";
+}
+
+// A colour of style.css by its name: `themed("--ink")`.
+export function themed(name) {
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const color = getComputedStyle(probe).color;
+  probe.remove();
+  return color;
+}
+
+const redraws = new Set();
+
+// Called with each change of the theme, and before printing, which is always light.
+export const onTheme = (redraw) => redraws.add(redraw);
+
+export const retheme = () => redraws.forEach((redraw) => redraw());
+
+export function theme(to) {
+  document.documentElement.dataset.theme = to;
+  retheme();
+}
+
+export const isDark = () => {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+};
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", retheme);
