@@ -35,10 +35,10 @@ class OtherPython(NamedTuple):
     path: Path
 
 
-def engine_missing(what: str) -> NoReturn:
+def engine_missing(what: str, target: str = "engines", required: str = "1") -> NoReturn:
     """Skip the test by name, or fail it where engines are required."""
-    reason = f"{what} is not installed; `make engines` sets it up"
-    if "1" in os.environ.get("PHASETRACE_REQUIRE_ENGINES", "").split():
+    reason = f"{what} is not installed; `make {target}` sets it up"
+    if required in os.environ.get("PHASETRACE_REQUIRE_ENGINES", "").split():
         pytest.fail(reason)
     pytest.skip(reason)
 
@@ -103,6 +103,29 @@ def transformers_dir(request: pytest.FixtureRequest) -> Path:
 def current_transformers_dir() -> Path:
     """The newest tested version of transformers, for tests that one version serves."""
     return transformers_folder(TRANSFORMERS_VERSIONS[-1])
+
+
+@pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """The Python that has vLLM."""
+    if not (ENGINES / "vllm" / "installed").exists():
+        engine_missing("vLLM", "engines-vllm", required="vllm")
+    return ENGINES / "vllm" / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def tiny_model(vllm_python: Path, examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of two layers; heads of 32, the smallest that vLLM computes on CPUs."""
+    folder = tmp_path_factory.mktemp("vllm") / "tiny"
+    sizes = ["--hidden", "128", "--layers", "2", "--heads", "4", "--kv-heads", "2", "--context", "1024"]
+    subprocess.run(
+        [vllm_python, examples / "small_model.py", folder, *sizes],
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": ""},
+        check=True,
+        capture_output=True,
+        timeout=240,
+    )
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from phasetrace_agent import clock
 from phasetrace_agent.active_span import active_span
-from phasetrace_agent.hooking import Hook
+from phasetrace_agent.hooking import Hook, argument
 
 from . import extract
 from .calls import Call, current, leave
@@ -29,11 +31,14 @@ def around_chat(original: Function) -> Function:
 
 
 def _around_call(original: Function, chat: bool) -> Function:
+    headers_at = _place_of_headers(original)
+
     def call(*args: Any, **kwargs: Any) -> Any:
         token = None
         if CALL.on and current.get() is None:
             try:
-                token = current.set(Call(_parent_of(kwargs), chat=chat))
+                headers = argument(args, kwargs, headers_at, "trace_headers")
+                token = current.set(Call(_parent_of(headers), chat=chat))
             except Exception as error:
                 CALL.fail(error)
         try:
@@ -47,16 +52,18 @@ def _around_call(original: Function, chat: bool) -> Function:
 
 def around_add_async(original: Function) -> Function:
     """The same in a task. A coroutine function stays one."""
+    headers_at = _place_of_headers(original)
 
     async def add_request(*args: Any, **kwargs: Any) -> Any:
         token = None
         if CALL.on:
             try:
                 call = current.get()
+                headers = argument(args, kwargs, headers_at, "trace_headers")
                 if call is None:
-                    token = current.set(Call(_parent_of(kwargs)))
+                    token = current.set(Call(_parent_of(headers)))
                 elif call.parent is None:
-                    call.parent = _parent_of(kwargs)
+                    call.parent = _parent_of(headers)
             except Exception as error:
                 CALL.fail(error)
         try:
@@ -68,8 +75,16 @@ def around_add_async(original: Function) -> Function:
     return add_request
 
 
-def _parent_of(kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    return extract.parent(kwargs.get("trace_headers")) or active_span()
+def _place_of_headers(original: Function) -> int:
+    """Which argument `trace_headers` is, where it is not given by name."""
+    try:
+        return list(inspect.signature(original).parameters).index("trace_headers")
+    except (TypeError, ValueError):
+        return sys.maxsize
+
+
+def _parent_of(headers: Any) -> dict[str, Any] | None:
+    return extract.parent(headers) or active_span()
 
 
 def around_render(original: Function) -> Function:

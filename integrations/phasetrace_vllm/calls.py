@@ -73,13 +73,14 @@ class Call:
 class Entry:
     """A request as the user sees it; with `n` > 1 it is several in the engine core."""
 
-    __slots__ = ("call", "children", "ended", "id", "left", "time")
+    __slots__ = ("call", "children", "ended", "id", "left", "own", "time")
 
     def __init__(self, ident: int, call: Call | None, children: int) -> None:
         self.id = ident
         self.call = call
         self.children: list[str] = []  # the core's names of them, where there are several
         self.left = children
+        self.own: dict[str, str] | None = None  # its trace and span, where vLLM must know them
         self.ended: dict[str, Any] | None = None
         self.time = 0
 

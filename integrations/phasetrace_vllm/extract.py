@@ -5,6 +5,7 @@ Objects are asked for the attributes of version 0.32; what is not there is left 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -112,6 +113,17 @@ def traceparent(value: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return {"trace": parts[1], "span": parts[2], "begin_wall": None}
+
+
+def new_span() -> dict[str, str]:
+    """Random ids of a trace and a span; the application's random numbers stay as they are."""
+    drawn = os.urandom(24).hex()
+    return {"trace": drawn[:32], "span": drawn[32:]}
+
+
+def as_traceparent(span: Mapping[str, str]) -> str:
+    """A sampled W3C `traceparent` that names this span."""
+    return "00-%s-%s-01" % (span["trace"], span["span"])
 
 
 def ending(request: Any) -> dict[str, Any]:

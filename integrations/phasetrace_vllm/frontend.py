@@ -106,7 +106,8 @@ class Frontend:
             if REGISTER.on and self.recorder.enabled:
                 try:
                     request = argument(args, kwargs, 0, "request")
-                    self._registered(request, argument(args, kwargs, 2, "parent_req"))
+                    traced = getattr(processor, "tracing_enabled", False)
+                    self._registered(request, argument(args, kwargs, 2, "parent_req"), traced)
                     self._awaited(request.request_id, argument(args, kwargs, 4, "queue"))
                 except Exception as error:
                     REGISTER.fail(error)
@@ -114,22 +115,28 @@ class Frontend:
 
         return add_request
 
-    def _registered(self, request: Any, group: Any) -> None:
+    def _registered(self, request: Any, group: Any, traced: bool) -> None:
         name = request.request_id
         if request.sampling_params is None or name in self._entries:
             return  # pooling, or more of a prompt that is streamed
+        rootless = traced and not request.trace_headers
+        entry = self._entries[name] = self._entry_of(name, group, rootless)
+        if rootless and entry.own is not None:
+            # vLLM makes a span of its own of it, which would be a second root
+            request.trace_headers = {"traceparent": extract.as_traceparent(entry.own)}
+
+    def _entry_of(self, name: str, group: Any, rootless: bool) -> Entry:
         if group is None:
-            self._entries[name] = self._arrived(request, name, 1)
-            return
+            return self._arrived(name, 1, rootless)
         entry = self._parents.get(group.request_id)
         if entry is None:
-            entry = self._arrived(request, group.request_id, group.sampling_params.n)
+            entry = self._arrived(group.request_id, group.sampling_params.n, rootless)
             self._parents[group.request_id] = entry
-        self._entries[name] = entry
         entry.children.append(name)
         if len(entry.children) == entry.left:
             del self._parents[group.request_id]
             self.recorder.detail(entry.id, {"children": entry.children})
+        return entry
 
     def _awaited(self, name: str, queue: Any) -> None:
         """Somebody takes outputs from a queue; over HTTP they are handed over later, as bytes."""
@@ -137,7 +144,7 @@ class Frontend:
         if queue is not None and entry is not None and not (entry.call is not None and entry.call.exchange):
             self._unheard[name] = queue
 
-    def _arrived(self, request: Any, name: str, sequences: int) -> Entry:
+    def _arrived(self, name: str, sequences: int, rootless: bool) -> Entry:
         call = current.get()
         entry = Entry(self.recorder.next_id(), call, sequences)
         data: dict[str, Any] = {"engine": "vllm", "side": "frontend", "external": name}
@@ -154,6 +161,8 @@ class Frontend:
                 data["parent"] = call.parent
             if call.tokenize is not None:
                 data["tokenize"] = call.tokenize
+        if rootless and "parent" not in data:
+            entry.own = data["own"] = extract.new_span()
         self.recorder.arrived(entry.id, time, data)
         return entry
 

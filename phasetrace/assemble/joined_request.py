@@ -22,11 +22,15 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
     arrival = min(frontend.arrival_ns, core.arrival_ns)
     sequences = frontend.sequences or tuple(row for request in cores for row in request.sequences)
     derived = core.derived if frontend.sequences else core.derived | frontend.derived & {"sequences"}
+    parent = frontend.parent_span_id or core.parent_span_id
+    if parent == frontend.span_id:  # as vLLM's tracing tells the core
+        parent = None
     return replace(
         core,
         external_id=frontend.external_id or core.external_id,
-        trace_id=frontend.trace_id if frontend.parent_span_id else core.trace_id,
-        parent_span_id=frontend.parent_span_id or core.parent_span_id,
+        trace_id=core.trace_id if parent and not frontend.parent_span_id else frontend.trace_id,
+        span_id=frontend.span_id,
+        parent_span_id=parent,
         operation=frontend.operation,
         arrival_ns=arrival,
         finished_ns=finished,

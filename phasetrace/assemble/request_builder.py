@@ -39,7 +39,7 @@ class _Builder:
         finished = self._finished()
         sequences = self._sequences()
         parent = data.get("parent") or {}
-        trace, span = _ids(state.process, state.ident)
+        trace, span = _own_span(data.get("own")) or _ids(state.process, state.ident)
         return Request(
             id=f"{state.process}-{state.ident}",
             external_id=data.get("external"),
@@ -217,6 +217,11 @@ def model_key(process: str, number: int) -> str:
 
 def _plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float, str))
+
+
+def _own_span(told: Any) -> tuple[str, str] | None:
+    """The ids under which its engine already told others of it."""
+    return (str(told["trace"]), str(told["span"])) if told else None
 
 
 def _ids(process: str, ident: int) -> tuple[str, str]:

@@ -21,6 +21,12 @@ def engine(engine_python: Path, current_transformers_dir: Path, examples: Path) 
     return Engine(engine_python, (current_transformers_dir,), examples)
 
 
+@pytest.fixture(scope="session")
+def vllm(vllm_python: Path, examples: Path) -> Engine:
+    """The real vLLM, for CPUs."""
+    return Engine(vllm_python, (), examples)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No ceilings of the machine that runs the tests."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from phasetrace import analyze
 from phasetrace.model import Breakdown, Recording
@@ -90,15 +90,20 @@ class Engine:
         return Run(folder, done)
 
     def start(
-        self, folder: Path, command: Sequence[str], *options: str, env: Mapping[str, str] = {}
+        self,
+        folder: Path,
+        command: Sequence[str],
+        *options: str,
+        env: Mapping[str, str] = {},
+        output: int | IO[str] = subprocess.PIPE,
     ) -> subprocess.Popen[str]:
         folder.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
             recorded(folder, command, *options),
             env=self.environment(env),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
             text=True,
         )
 

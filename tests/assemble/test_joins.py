@@ -107,6 +107,17 @@ def test_the_request_waits_for_the_last_byte(server: Server) -> None:
     assert server.assembler.close().requests == ()
 
 
+def test_a_span_that_the_engine_told_of_before_is_the_requests_own_and_no_parent_of_itself(
+    server: Server,
+) -> None:
+    server.asked(1, "r", 0, own={"trace": TRACE, "span": SPAN})
+    server.received(11, "r", 4, parent={"trace": TRACE, "span": SPAN, "begin_wall": None})
+    server.left(11, 26)
+    server.answered(1, 27, output=2)
+    request = only(server.assembler.close())
+    assert (request.trace_id, request.span_id, request.parent_span_id) == (TRACE, SPAN, None)
+
+
 def test_the_first_output_is_handed_over_while_the_engine_goes_on(server: Server) -> None:
     server.serve()
     for ms in (18, 300):

@@ -12,7 +12,7 @@ import pytest
 
 from phasetrace_agent import layout
 from phasetrace_agent.hooking import wrap
-from phasetrace_vllm import calls, frontend, http
+from phasetrace_vllm import calls, extract, frontend, http
 from phasetrace_vllm.calls import current
 from phasetrace_vllm.http import Exchanges, put_around
 from tests.integrations.vllm.fakes import Heard, named
@@ -73,8 +73,9 @@ def processor(heard: Heard) -> Any:
     return kind()
 
 
-def asked(name: str, pooling: bool = False) -> Any:
-    return SimpleNamespace(request_id=name, sampling_params=None if pooling else SimpleNamespace())
+def asked(name: str, pooling: bool = False, headers: Any = None) -> Any:
+    params = None if pooling else SimpleNamespace()
+    return SimpleNamespace(request_id=name, sampling_params=params, trace_headers=headers)
 
 
 def done(name: str, reason: str | None = "LENGTH") -> Any:
@@ -285,9 +286,32 @@ def test_what_is_wrapped_behaves_as_before(heard: Heard, processor: Any) -> None
     frontend.hook_async(heard, SimpleNamespace(AsyncLLM=AsyncLLM))
     assert inspect.iscoroutinefunction(AsyncLLM.add_request)
     headers = {"traceparent": TRACEPARENT.decode()}
-    parent = asyncio.run(AsyncLLM().add_request("r", trace_headers=headers))
-    assert parent["span"] == "b" * 16
+    for asked_for in (
+        AsyncLLM().add_request("r", trace_headers=headers),
+        AsyncLLM().add_request("r", headers),
+    ):
+        assert asyncio.run(asked_for)["span"] == "b" * 16
     assert current.get() is None
+
+
+def test_the_span_that_vllm_makes_itself_is_a_child_where_it_would_be_a_second_root(
+    heard: Heard, processor: Any
+) -> None:
+    processor.tracing_enabled = True
+    processor.add_request(root := asked("root"), None)
+    processor.add_request(child := asked("child", headers={"traceparent": TRACEPARENT.decode()}), None)
+    group = SimpleNamespace(request_id="g", sampling_params=SimpleNamespace(n=2))
+    processor.add_request(rows := asked("0_g"), None, group)
+    processor.tracing_enabled = False
+    processor.add_request(untraced := asked("untraced"), None)
+    arrived = {data["external"]: data for _, _, data in heard.of("arrived")}
+    for request, name in ((root, "root"), (rows, "g")):
+        own = arrived[name]["own"]
+        assert request.trace_headers == {"traceparent": f"00-{own['trace']}-{own['span']}-01"}
+        assert extract.parent(request.trace_headers) is not None
+    assert child.trace_headers == {"traceparent": TRACEPARENT.decode()}
+    assert untraced.trace_headers is None
+    assert "own" not in arrived["child"] and "own" not in arrived["untraced"]
 
 
 def test_all_prompts_of_a_call_arrive_when_it_begins(heard: Heard, processor: Any) -> None:
