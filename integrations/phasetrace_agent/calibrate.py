@@ -59,6 +59,7 @@ def _verbs() -> dict[str, Callable[[], None]]:
         "detail": lambda: recorder.detail(1, end),
         "finished": lambda: recorder.finished(1, now, end),
         "pause": lambda: recorder.pause(layout.GC, 2, now, now, 0),
+        "execution": lambda: recorder.execution(1, 1, now, now, 1),
         "device": lambda: recorder.device(1, 1, now),
     }
 

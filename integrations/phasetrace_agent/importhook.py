@@ -40,6 +40,8 @@ TRIGGERS = {
     "vllm.entrypoints.launchers.app": "phasetrace_vllm",
     "vllm.v1.worker.gpu_worker": "phasetrace_vllm",
     "vllm.v1.worker.cpu_worker": "phasetrace_vllm",
+    "vllm.v1.worker.gpu_model_runner": "phasetrace_vllm",
+    "vllm.v1.worker.cpu_model_runner": "phasetrace_vllm",
 }
 # Records beside any engine; of no use without one.
 COLLECTORS = ("phasetrace_host",)

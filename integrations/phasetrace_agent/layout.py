@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import struct
 
+from .codes import *  # noqa: F403  one namespace for all who read or write records
+
 TYPE_CHECKING = (
     False  # `typing` costs milliseconds at start, and so does `json`, which is imported at first use
 )
@@ -47,64 +49,8 @@ RECORD_HEAD = struct.Struct("<IBxxx")
 RECORD_TAIL = struct.Struct("<II")
 FRAME_BYTES = RECORD_HEAD.size + RECORD_TAIL.size
 
-# Kinds of records
-FACTS = 1  # scope, key, JSON: of the process, an engine, a model
-CLOCK = 2  # a pair of monotonic and wall clock
-ARRIVED = 3  # a request, JSON
-MARK = 4  # a request passed a point
-STEP = 5  # one engine step with its batch
-DETAIL = 6  # a request, JSON merged into what is known of it
-PREFIX = 7  # hashed chunks of one sequence's prompt
-FINISHED = 8  # a request, JSON
-PAUSE = 9  # the whole process stood still
-DEVICE = 10  # device time of a step, known later than the step
-TROUBLE = 11  # a hook failed and disabled itself, records were lost, a child runs without us: JSON
-BATCH_STATE = 12  # queues and KV blocks as a step was scheduled, where they changed
-
-# Scopes of FACTS
-PROCESS, ENGINE, MODEL = 1, 2, 3
-
-# Points of MARK
-RECEIVED = 1  # by the engine
-SCHEDULED = 2  # first time in a step
-PREEMPTED = 3
-RESUMED = 4
-HANDED_OVER = 5  # an output reached the user
-QUEUED = 6  # the scheduler has it; until then it waited for the step that was running
-
-# Why the head of the queue was not scheduled, by code
-HEAD_REASONS = (
-    "none",  # nobody waits
-    "slots",
-    "kv",
-    "budget",
-    "grammar",
-    "remote-kv",
-    "lora",
-    "paused",
-    "other",
-)
-HEAD_REASON_CODE = {name: code for code, name in enumerate(HEAD_REASONS)}
-
-# Parts of a step, by code; the names are those of phasetrace.model.Part
-PARTS = (
-    "other",
-    "setup",
-    "encode",
-    "prepare",
-    "forward",
-    "update",
-    "logits",
-    "sampling",
-    "criteria",
-    "stream",
-    "draft",
-    "schedule",
-    "output",
-)
-PART_CODE = {name: code for code, name in enumerate(PARTS)}
-
-_STEP = struct.Struct("<IIQHHHHH2x")  # stream, index, begin, segments, joined, left, scheduled, yielded
+# stream, index, begin, segments, joined, left, scheduled, yielded, number
+_STEP = struct.Struct("<IIQHHHHHH")
 _MARK = struct.Struct("<IIQ")  # request, point, time
 _CLOCK = struct.Struct("<QQ")  # monotonic, wall
 _BLOB = struct.Struct("<IIQ")  # id, scope or 0, time; JSON follows
@@ -112,8 +58,10 @@ _PREFIX = struct.Struct("<III")  # request, sequence, chunks; u64 hashes, then u
 _PAUSE = struct.Struct("<IIQQQ")  # kind (1 = gc), generation, begin, end, collected
 _DEVICE = struct.Struct("<IIQ")  # stream, index, nanoseconds
 _BATCH_STATE = struct.Struct(
-    "<IIQIIIIB3x"
-)  # stream, index, time, running, waiting, KV used, KV total, reason
+    "<IIQIIIIBB2x"
+)  # stream, index, time, running, waiting, KV used, KV total, reason, preempted
+_STEP_TOKENS = struct.Struct("<IIIII")  # stream, index, proposed, accepted, discarded
+_EXECUTION = struct.Struct("<IIQQQ")  # number, tokens, begin, end, nanoseconds on the device
 
 GC = 1
 _PAIR = 8  # bytes of a (request, count) pair
@@ -163,16 +111,18 @@ def encode_step(
     left: Sequence[int] = (),
     scheduled: Pairs = (),
     yielded: Pairs = (),
+    number: int = 0,
 ) -> bytes:
     """A step's payload.
 
     `codes` and `ends` (absolute times) cut the step into segments laid end to end from `begin`. `joined`
     and `left` are the ids of the requests that entered the batch with this step and left it after it;
     `scheduled` holds (request, tokens) for those that computed other than one token for each of their
-    sequences, `yielded` (request, tokens) for those that gave out other than one.
+    sequences, `yielded` (request, tokens) for those that gave out other than one. `number` counts what was
+    scheduled, modulo 65,536: workers count what they execute.
     """
     n = len(codes)
-    head = _STEP.pack(stream, index, begin, n, len(joined), len(left), len(scheduled), len(yielded))
+    head = _STEP.pack(stream, index, begin, n, len(joined), len(left), len(scheduled), len(yielded), number)
     if not (joined or left or scheduled or yielded):
         return head + struct.pack("<%dQ%dB" % (n, n), *ends, *codes)
     pairs = [x for pair in scheduled for x in pair] + [x for pair in yielded for x in pair]
@@ -182,7 +132,7 @@ def encode_step(
 
 def decode_step(payload: Buffer) -> dict[str, Any]:
     """`encode_step`'s arguments as a dict of plain lists."""
-    stream, index, begin, n, joined, left, scheduled, yielded = _STEP.unpack_from(payload)
+    stream, index, begin, n, joined, left, scheduled, yielded, number = _STEP.unpack_from(payload)
     counts = joined + left + 2 * (scheduled + yielded)
     values = struct.unpack_from("<%dQ%dB%dI" % (n, n, counts), payload, _STEP.size)
     ends, codes, rest = list(values[:n]), list(values[n : 2 * n]), values[2 * n :]
@@ -191,6 +141,7 @@ def decode_step(payload: Buffer) -> dict[str, Any]:
     return {
         "stream": stream,
         "index": index,
+        "number": number,
         "begin": begin,
         "codes": codes,
         "ends": ends,
@@ -202,7 +153,7 @@ def decode_step(payload: Buffer) -> dict[str, Any]:
 
 
 def encode_blob(ident: int, scope: int, time: int, data: Mapping[str, Any]) -> bytes:
-    """The payload of FACTS, ARRIVED, DETAIL, FINISHED, TROUBLE: an id, a scope (FACTS), a time, an object."""
+    """The payload of FACTS, ARRIVED, DETAIL, FINISHED, TROUBLE, STAGE: id, scope of FACTS, time, JSON."""
     import json
 
     return _BLOB.pack(ident, scope, time) + json.dumps(data, separators=(",", ":")).encode()
@@ -278,14 +229,40 @@ def encode_batch_state(
     kv_used: int,
     kv_total: int,
     reason: int,
+    preempted: int = 0,
 ) -> bytes:
     """The payload of BATCH_STATE: it holds from this step on, until the next one of the same stream.
 
-    `running` and `waiting` count requests, `kv_used` and `kv_total` blocks; `reason` is a HEAD_REASON_CODE.
+    `running`, `waiting` and `preempted` (by the step, 255 at most) count requests, `kv_used` and `kv_total`
+    blocks; `reason` is a HEAD_REASON_CODE.
     """
-    return _BATCH_STATE.pack(stream, index, time, running, waiting, kv_used, kv_total, reason)
+    some = min(preempted, 255)
+    return _BATCH_STATE.pack(stream, index, time, running, waiting, kv_used, kv_total, reason, some)
 
 
 def decode_batch_state(payload: Buffer) -> tuple[Any, ...]:
-    """(stream, index, time, running, waiting, kv_used, kv_total, reason)."""
+    """(stream, index, time, running, waiting, kv_used, kv_total, reason, preempted)."""
     return _BATCH_STATE.unpack_from(payload)
+
+
+def encode_step_tokens(stream: int, index: int, proposed: int, accepted: int, discarded: int) -> bytes:
+    """The payload of STEP_TOKENS: speculated, found right, and sampled for nobody."""
+    return _STEP_TOKENS.pack(stream, index, proposed, accepted, discarded)
+
+
+def decode_step_tokens(payload: Buffer) -> tuple[Any, ...]:
+    """(stream, index, proposed, accepted, discarded)."""
+    return _STEP_TOKENS.unpack_from(payload)
+
+
+def encode_execution(number: int, tokens: int, begin: int, end: int, device_ns: int) -> bytes:
+    """The payload of EXECUTION: the `number`th that this worker was given, of so many tokens.
+
+    `begin` and `end` are the host's, `device_ns` is what it took on the device; on a CPU that is the same.
+    """
+    return _EXECUTION.pack(number, tokens, begin, end, device_ns)
+
+
+def decode_execution(payload: Buffer) -> tuple[Any, ...]:
+    """(number, tokens, begin, end, device_ns)."""
+    return _EXECUTION.unpack_from(payload)

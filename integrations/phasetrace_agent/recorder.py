@@ -73,6 +73,7 @@ class Recorder:
         left: Sequence[int] = (),
         scheduled: Sequence[tuple[int, int]] = (),
         yielded: Sequence[tuple[int, int]] = (),
+        number: int = 0,
     ) -> None:
         """One step of an engine, as `layout.encode_step` describes it: packed straight into the spool."""
         segment = None
@@ -107,7 +108,7 @@ class Recorder:
             at = segment.used
             pack(
                 segment.map, at + 4, _STEP, stream, index, begin,
-                segments, len(joined), len(left), len(scheduled), len(yielded),
+                segments, len(joined), len(left), len(scheduled), len(yielded), number & 0xFFFF,
                 *ends, *codes, *counts, length ^ _ECHO,
             )  # fmt: skip
             _write_length(segment.map, at, length)
@@ -174,15 +175,36 @@ class Recorder:
         kv_used: int,
         kv_total: int,
         reason: int,
+        preempted: int = 0,
     ) -> None:
         """Queues and KV blocks as a step was scheduled; said again only when they change."""
         try:
             payload = layout.encode_batch_state(
-                stream, index, time, running, waiting, kv_used, kv_total, reason
+                stream, index, time, running, waiting, kv_used, kv_total, reason, preempted
             )
             self._spool.write(layout.BATCH_STATE, payload)
         except Exception as error:
             self.failed("recorder.batch_state", error)
+
+    def step_tokens(self, stream: int, index: int, proposed: int, accepted: int, discarded: int) -> None:
+        """Tokens of a step that were speculated or discarded; told where there are any."""
+        try:
+            payload = layout.encode_step_tokens(stream, index, proposed, accepted, discarded)
+            self._spool.write(layout.STEP_TOKENS, payload)
+        except Exception as error:
+            self.failed("recorder.step_tokens", error)
+
+    def execution(self, number: int, tokens: int, begin: int, end: int, device_ns: int) -> None:
+        """A worker executed the `number`th step it was given."""
+        try:
+            payload = layout.encode_execution(number, tokens, begin, end, device_ns)
+            self._spool.write(layout.EXECUTION, payload)
+        except Exception as error:
+            self.failed("recorder.execution", error)
+
+    def stage(self, name: str, begin: int, end: int) -> None:
+        """A part of an engine's start is over."""
+        self._blob(layout.STAGE, 0, 0, begin, {"name": name, "end": end})
 
     def trouble(self, data: Mapping[str, Any]) -> None:
         """Something that makes the recording incomplete."""

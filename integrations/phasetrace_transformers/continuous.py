@@ -10,13 +10,13 @@ import sys
 import weakref
 from typing import Any
 
-from phasetrace_agent import clock, layout
+from phasetrace_agent import clock, layout, prefix
 from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
-from . import parent, prefix
+from . import parent
 from .batches import Known, Loop, Scheduled, batch_of, created, ending, given_by, prompt_of
-from .known import salt, seen
+from .known import seen
 from .wrappers import Function
 
 MODULE = "transformers.generation.continuous_batching"
@@ -103,7 +103,7 @@ class Engine:
     def _added(self, name: str, ids: Any) -> None:
         span = parent.active_span()
         early: dict[str, Any] = {} if span is None else {"parent": span}
-        secret = salt(self.recorder)
+        secret = prefix.salt(self.recorder)
         if secret and isinstance(ids, (list, tuple)):
             early["prefix"] = prefix.chunks(list(ids), secret)
         self._early[name] = early

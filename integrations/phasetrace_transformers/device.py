@@ -17,57 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-POOL = 64  # pairs of events; a step beyond that goes without device time
+from phasetrace_agent.device_clock import POOL, DeviceClock
+
 PINNED = 1 << 16  # elements of the pinned buffer that tensors are copied through; larger tensors stay unknown
-POLLS = 4  # pairs looked at a step
-
-
-class DeviceClock:
-    """Times forwards with pairs of events on the stream they run on."""
-
-    def __init__(self, new_event: Callable[[], Any], done: Callable[[int, int, int], None]) -> None:
-        self._new_event = new_event
-        self._done = done  # stream, index, nanoseconds
-        self._free: list[tuple[Any, Any]] = []
-        self._made = 0
-        self._pending: deque[tuple[int, int, tuple[Any, Any]]] = deque()
-        self._polling = threading.Lock()
-
-    def begin(self) -> tuple[Any, Any] | None:
-        """A forward is about to be queued. None where all pairs are in use."""
-        try:
-            pair = self._free.pop()
-        except IndexError:
-            if self._made >= POOL:
-                return None
-            self._made += 1
-            pair = (self._new_event(), self._new_event())
-        pair[0].record()
-        return pair
-
-    def end(self, stream: int, index: int, pair: tuple[Any, Any]) -> None:
-        """That forward has been queued, as part of this step."""
-        pair[1].record()
-        self._pending.append((stream, index, pair))
-
-    def poll(self, limit: int = POLLS) -> None:
-        """Tell the times of the pairs that the device has passed."""
-        if not self._polling.acquire(blocking=False):
-            return  # another thread is at it
-        try:
-            for _ in range(min(limit, len(self._pending))):
-                stream, index, pair = self._pending[0]
-                if not pair[1].query():
-                    return
-                self._pending.popleft()
-                self._done(stream, index, int(pair[0].elapsed_time(pair[1]) * 1e6))
-                self._free.append(pair)
-        finally:
-            self._polling.release()
-
-    def give_back(self, pair: tuple[Any, Any]) -> None:
-        """That forward failed."""
-        self._free.append(pair)
 
 
 class HostCopies:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from phasetrace_agent import layout, signals
+from phasetrace_agent import layout
 from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
@@ -65,19 +64,3 @@ def seen(recorder: Recorder, model: Any) -> Seen:
         told.threads = threads
         recorder.facts(layout.PROCESS, 0, {"threads": threads})
     return found
-
-
-_salts: dict[str, bytes] = {}
-
-
-def salt(recorder: Recorder) -> bytes:
-    """The run's salt; empty where there is none, and then nothing is hashed."""
-    folder = recorder.spool_folder
-    if folder not in _salts:
-        try:
-            with open(os.path.join(folder, "salt"), "rb") as file:
-                _salts[folder] = file.read(64)
-        except OSError as error:
-            signals.pass_on(error)
-            _salts[folder] = b""
-    return _salts[folder]

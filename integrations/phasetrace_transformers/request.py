@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from phasetrace_agent import clock
+from phasetrace_agent import clock, prefix
 from phasetrace_agent.hooking import Hook
 from phasetrace_agent.recorder import Recorder
 
-from . import device, extract, parent, prefix
-from .known import attempt, salt, seen
+from . import device, extract, parent
+from .known import attempt, seen
 from .timeline import Timeline
 
 COUNTED_AT_ARRIVAL = 1 << 16  # ids and masks up to this size are read before the call, larger ones after it
@@ -103,7 +103,7 @@ class Request:
     def forward_ended(self) -> None:
         """The forward has been queued; what it takes on the device is told when it is known."""
         if self.pending_events is not None and self.device is not None:
-            attempt(DEVICE, self.device.clock.end, self.id, self.timeline.index, self.pending_events)
+            attempt(DEVICE, self.device.clock.end, self.pending_events, self.id, self.timeline.index)
             self.pending_events = None
 
     def finished(self, time: int, result: Any, error: BaseException | None) -> None:
@@ -193,7 +193,7 @@ class Request:
     def _hash_prompts(self) -> None:
         """Hash each prompt; after the request, so that it stands in nobody's time to first token."""
         ids, self.ids = self.ids, None
-        secret = salt(self.recorder)
+        secret = prefix.salt(self.recorder)
         if ids is None or not secret:
             return
         for row, tokens in enumerate(extract.without_padding(ids, self.mask)[:HASHED_SEQUENCES]):

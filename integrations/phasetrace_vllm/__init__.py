@@ -13,8 +13,10 @@ What is hooked, and why there:
 - `LLM.generate` and its like, `LLMEngine.add_request`, `AsyncLLM.add_request`, and a middleware around what
   `build_app` returns: the call that requests come by, its span and its `traceparent`.
 - `BaseRenderer.render_cmpl`, `render_chat` and their asynchronous twins: tokenising.
-- `init_device`, `load_model`, `determine_available_memory`, `compile_or_warm_up_model` of the workers: what a
-  start consists of.
+- `init_device`, `load_model`, `determine_available_memory`, `initialize_from_config` and
+  `compile_or_warm_up_model` of the workers, `profile_run`, `warming_up_model` and `capture_model` of the
+  model runners: what a start consists of.
+- `Worker.execute_model`, `sample_tokens`: how long a worker took for each step.
 
 Nothing of it depends on vLLM's statistics or tracing being on.
 """
@@ -30,7 +32,7 @@ from phasetrace_agent.recorder import Recorder
 KNOWN = ((0, 32), (0, 33))
 # What the hooks of one record cost, in plain wrapped calls of `calibrate`: a step passes three hooks and
 # counts its batch
-HOOKS = {"step": 12, "arrived": 60, "mark": 2, "finished": 30}
+HOOKS = {"step": 12, "arrived": 60, "mark": 2, "finished": 30, "execution": 4}
 
 
 def instrument(recorder: Recorder) -> None:
@@ -66,6 +68,8 @@ def _hook(recorder: Recorder) -> str | None:
         ("vllm.entrypoints.launchers.app", "build_app", frontend.hook_app),
         ("vllm.v1.worker.gpu_worker", "Worker", worker.hook_worker),
         ("vllm.v1.worker.cpu_worker", "CPUWorker", worker.hook_worker),
+        ("vllm.v1.worker.gpu_model_runner", "GPUModelRunner", worker.hook_runner),
+        ("vllm.v1.worker.cpu_model_runner", "CPUModelRunner", worker.hook_runner),
     ):
         module = sys.modules.get(name)
         if hasattr(module, needed):  # else it is in the midst of its import, and we are called again after it

@@ -6,12 +6,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from phasetrace_agent import clock, layout
+from phasetrace_agent import clock, layout, prefix
 from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
 from . import extract, facts
-from .batches import Batches, Known
+from .batches import Batches
+from .members import Known
 
 Function = Callable[..., Any]
 now = clock.now
@@ -86,9 +87,11 @@ class Core:
         """Facts are told once the engine stands, since the knobs asked for are not those in effect."""
 
         def __init__(engine: Any, /, *args: Any, **kwargs: Any) -> None:
+            begin = now()
             original(engine, *args, **kwargs)
             if START.on and self.recorder.enabled:
                 try:
+                    self.recorder.stage("engine-start", begin, now())
                     facts.tell(self.recorder, engine.vllm_config)
                 except Exception as error:
                     START.fail(error)
@@ -104,7 +107,10 @@ class Core:
             if RECEIVE.on and self.recorder.enabled:
                 try:
                     request = argument(args, kwargs, 0, "request")
-                    self._received(self.batches(engine.scheduler), request, entered)
+                    known = self._received(self.batches(engine.scheduler), request, entered)
+                    if known is not None:
+                        self._awaits_grammar(known, result[0])
+                        self._hash_prompt(known, request)
                 except Exception as error:
                     RECEIVE.fail(error)
             return result
@@ -120,6 +126,21 @@ class Core:
         self.recorder.arrived(known.id, time, data)
         self.recorder.mark(known.id, layout.RECEIVED, time)
         return known
+
+    def _awaits_grammar(self, known: Known, request: Any) -> None:
+        """Structured output waits for its grammar, which a thread of vLLM's compiles."""
+        wanted = getattr(request, "structured_output_request", None)
+        future = getattr(wanted, "_grammar", None)
+        add_done_callback = getattr(future, "add_done_callback", None)
+        if add_done_callback is not None:
+            add_done_callback(lambda _: self.recorder.mark(known.id, layout.GRAMMAR_READY, now()))
+
+    def _hash_prompt(self, known: Known, request: Any) -> None:
+        """In the thread that reads the socket: the engine's own loop goes on beside it."""
+        secret = prefix.salt(self.recorder)
+        tokens = getattr(request, "prompt_token_ids", None)
+        if secret and tokens:
+            self.recorder.prefix(known.id, 0, *prefix.chunks(tokens, secret))
 
     def around_add(self, original: Function) -> Function:
         """The scheduler has it: till then it waited for the step that was running."""
@@ -218,7 +239,9 @@ class Core:
             begin = now()
             try:
                 batches = self.batches(scheduler)
-                batches.updating = True
+                output = argument(args, kwargs, 0, "scheduler_output")
+                ran = argument(args, kwargs, 1, "model_runner_output")
+                batches.update(output, ran)
             except Exception as error:
                 STEP.fail(error)
                 return original(scheduler, *args, **kwargs)
@@ -227,10 +250,7 @@ class Core:
             finally:
                 batches.updating = False
             try:
-                end = now()
-                output = argument(args, kwargs, 0, "scheduler_output")
-                sampled = argument(args, kwargs, 1, "model_runner_output").sampled_token_ids
-                batches.updated(scheduler, output, sampled, result, begin, end)
+                batches.updated(scheduler, output, ran, result, begin, now())
             except Exception as error:
                 STEP.fail(error)
             return result

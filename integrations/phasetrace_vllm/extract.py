@@ -78,7 +78,8 @@ def settings(request: Any) -> dict[str, Any]:
         if getattr(params, name, None):
             found[said] = True
     if getattr(request, "lora_request", None) is not None:
-        found["lora"] = True
+        number = getattr(request.lora_request, "lora_int_id", None)
+        found["lora"] = number if type(number) is int else True
     priority = getattr(request, "priority", 0)
     if type(priority) is int and priority:
         found["priority"] = priority
@@ -161,6 +162,23 @@ def cached(request: Any) -> tuple[int, int] | None:
 def given(outputs: Mapping[int, Any]) -> dict[str, int]:
     """How many tokens each request got, in what `update_from_output` returned."""
     return {output.request_id: len(output.new_token_ids) for of in outputs.values() for output in of.outputs}
+
+
+def sampled(ran: Any) -> dict[str, int]:
+    """How many tokens each request sampled in a step, by what the model runner returned."""
+    rows = ran.sampled_token_ids
+    return {name: len(rows[row]) for name, row in ran.req_id_to_index.items()} if rows else {}
+
+
+def speculated(output: Any, sampled: Mapping[str, int]) -> tuple[int, int]:
+    """Tokens proposed for the step `output`, and those of them that turned out right; as vLLM counts them."""
+    proposed = accepted = 0
+    invalid = output.num_invalid_spec_tokens or {}
+    for name, drafts in output.scheduled_spec_decode_tokens.items():
+        if tokens := sampled.get(name, 0):
+            proposed += len(drafts) - invalid.get(name, 0)
+            accepted += tokens - 1
+    return proposed, accepted
 
 
 def all_gave_one(sampled: Any) -> bool:

@@ -1,7 +1,4 @@
-"""What is wrapped in the processes of the workers: how long a start took, and what the weights weigh.
-
-A worker tells them as facts of its process. How long a step took on the device, it does not say yet.
-"""
+"""What is wrapped in the processes of the workers: the stages of a start, and what the weights weigh."""
 
 from __future__ import annotations
 
@@ -12,59 +9,82 @@ from phasetrace_agent import clock, layout
 from phasetrace_agent.hooking import Hook, wrap
 from phasetrace_agent.recorder import Recorder
 
+from .executions import Executions
 from .facts import ENGINE_KEY
 
 Function = Callable[..., Any]
 now = clock.now
 
 START = Hook("vllm.worker")
-# What a start consists of, by the method of a worker that does it
+WORKERS = ("Worker", "CPUWorker")
+RUNNERS = ("GPUModelRunner", "CPUModelRunner")
+# What a start consists of, by the method that does it
 STAGES = {
-    "init_device": "device_start_ns",
-    "load_model": "model_load_ns",
-    "determine_available_memory": "profiling_ns",  # on CPUs the model is compiled and warmed up in it
-    "compile_or_warm_up_model": "warm_up_ns",
+    "init_device": "device-start",
+    "load_model": "model-load",
+    "determine_available_memory": "profiling",  # on CPUs the model is compiled and warmed up in it
+    "initialize_from_config": "kv-cache",
+    "compile_or_warm_up_model": "warm-up",
+}
+STAGES_OF_RUNNERS = {
+    "profile_run": "profile-run",
+    "warming_up_model": "warm-up-run",
+    "capture_model": "graph-capture",
 }
 
 
 def hook_worker(recorder: Recorder, module: Any) -> list[str]:
-    """Wrap each stage on the classes of this module that define it; a subclass calls the outer one's."""
-    stages = Stages(recorder)
-    for name in ("Worker", "CPUWorker"):
-        worker = vars(module).get(name)
-        if worker is None or worker.__module__ != module.__name__:
-            continue
-        for method, fact in STAGES.items():
-            if method in vars(worker):
-                wrap(worker, method, stages.around(method, fact))
+    """Wrap each stage and the execution of steps, on the classes of this module that define them."""
+    _wrap_stages(recorder, module, WORKERS, STAGES)
+    worker = vars(module).get("Worker")
+    if worker is not None and worker.__module__ == module.__name__:
+        executions = Executions(recorder)
+        wrap(worker, "execute_model", executions.around_execute)
+        wrap(worker, "sample_tokens", executions.around_sample)
     return []
 
 
+def hook_runner(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap the stages inside of those of a worker."""
+    _wrap_stages(recorder, module, RUNNERS, STAGES_OF_RUNNERS)
+    return []
+
+
+def _wrap_stages(recorder: Recorder, module: Any, classes: tuple[str, ...], methods: dict[str, str]) -> None:
+    stages = Stages(recorder)
+    for name in classes:
+        found = vars(module).get(name)
+        if found is None or found.__module__ != module.__name__:
+            continue
+        for method, stage in methods.items():
+            wrap(found, method, stages.around(method, stage))
+
+
 class Stages:
-    """Tells each stage once it is over. A stage inside of another is part of it."""
+    """Tells each stage once it is over; a method that calls the outer class's one is told once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self._running: str | None = None
+        self._running: set[str] = set()
 
-    def around(self, method: str, fact: str) -> Callable[[Function], Function]:
+    def around(self, method: str, name: str) -> Callable[[Function], Function]:
         """Time one stage."""
 
         def make_wrapper(original: Function) -> Function:
-            def stage(worker: Any, *args: Any, **kwargs: Any) -> Any:
-                if not START.on or not self.recorder.enabled or self._running is not None:
-                    return original(worker, *args, **kwargs)
-                self._running = method
+            def stage(owner: Any, /, *args: Any, **kwargs: Any) -> Any:
+                if not START.on or not self.recorder.enabled or name in self._running:
+                    return original(owner, *args, **kwargs)
+                self._running.add(name)
                 begin = now()
                 try:
-                    result = original(worker, *args, **kwargs)
+                    result = original(owner, *args, **kwargs)
                 finally:
-                    self._running = None
+                    self._running.discard(name)
                 try:
-                    told: dict[str, Any] = {"engine": "vllm", fact: now() - begin}
+                    self.recorder.stage(name, begin, now())
                     if method == "load_model":
-                        told.update(weights(getattr(worker, "model_runner", None)))
-                    self.recorder.facts(layout.ENGINE, ENGINE_KEY, told)
+                        told = {"engine": "vllm", **weights(getattr(owner, "model_runner", None))}
+                        self.recorder.facts(layout.ENGINE, ENGINE_KEY, told)
                 except Exception as error:
                     START.fail(error)
                 return result

@@ -8,7 +8,8 @@ from phasetrace.assemble.joins import Joins
 from phasetrace.assemble.process_state import ProcessState
 from phasetrace.assemble.spool import Record, SegmentInfo
 from phasetrace.assemble.wall_clock import WallClock
-from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Steps
+from phasetrace.assemble.workers import Workers
+from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Stage, Steps
 
 
 class Assembler:
@@ -21,6 +22,7 @@ class Assembler:
     def __init__(self) -> None:
         self._wall = WallClock()
         self._joins = Joins()
+        self._workers = Workers()
         self._processes: dict[str, ProcessState] = {}
         self._begin: int | None = None
         self._end: int | None = None
@@ -30,7 +32,7 @@ class Assembler:
         self._wall.pair(info.monotonic_ns, info.wall_ns)
         state = self._processes.get(info.process)
         if state is None:
-            state = self._processes[info.process] = ProcessState(info, self._wall, self._joins)
+            state = self._processes[info.process] = self._new(info)
         state.facts.segment(info)
         state.feed(records)
 
@@ -38,7 +40,7 @@ class Assembler:
         """Count records that a process could not write at all."""
         if key not in self._processes:
             info = SegmentInfo(key, pid=0, parent_pid=0, number=0, execs=0, monotonic_ns=0, wall_ns=0)
-            self._processes[key] = ProcessState(info, self._wall, self._joins)
+            self._processes[key] = self._new(info)
         self._processes[key].facts.lost(records)
 
     def process_ended(self, key: str) -> None:
@@ -55,23 +57,26 @@ class Assembler:
         requests: list[Request] = []
         steps: list[Steps] = []
         pauses: list[Pause] = []
+        stages: list[Stage] = []
         models: dict[str, ModelFacts] = {}
         processes: list[Process] = []
         for state in self._processes.values():
             ended, cut = state.take()
             requests += ended
             steps += cut
-            pauses += state.pauses()
+            pauses += state.stretches.pauses()
+            stages += state.stretches.stages()
             models |= state.models()
             if (process := state.process(with_counters=bool(ended))) is not None:
                 processes.append(process)
-        if not (requests or steps or pauses or models or processes):
+        if not (requests or steps or pauses or stages or models or processes):
             return Recording()
         self._widen(processes)
         return Recording(
             requests=tuple(requests),
             steps=tuple(steps),
             pauses=tuple(pauses),
+            stages=tuple(stages),
             models=models,
             processes=tuple(processes),
             begin_ns=self._begin,
@@ -83,6 +88,9 @@ class Assembler:
         for state in self._processes.values():
             state.end()
         return self.take()
+
+    def _new(self, info: SegmentInfo) -> ProcessState:
+        return ProcessState(info, self._wall, self._joins, self._workers)
 
     def _widen(self, processes: Iterable[Process]) -> None:
         """Let the run reach over all of its processes."""

@@ -22,6 +22,7 @@ _COSTED = {  # the kinds of records that hooks write, by the names under which t
     layout.FINISHED: "finished",
     layout.PAUSE: "pause",
     layout.DEVICE: "device",
+    layout.EXECUTION: "execution",
 }
 # Of PROCESS facts: what has a place of its own
 _NAMED = {"executable", "script", "python", "costs", "step_record_ns"}
@@ -46,6 +47,7 @@ class ProcessFacts:
         self._end = info.monotonic_ns
         self._given: Process | None = None
         self.models: dict[str, ModelFacts] = {}
+        self._given_models: dict[str, ModelFacts] = {}
 
     @property
     def engine(self) -> str:
@@ -74,6 +76,16 @@ class ProcessFacts:
         old = self.models.get(key, ModelFacts(key))
         merged = {name: getattr(old, name) for name in _MODEL_FIELDS} | known
         self.models[key] = ModelFacts(key, **merged)
+
+    def new_models(self, weights: Mapping[str, Any]) -> dict[str, ModelFacts]:
+        """The models of which something is new since the last call, with what their workers weighed."""
+        known = {
+            key: replace(model, **weights) if weights and model.weight_bytes is None else model
+            for key, model in self.models.items()
+        }
+        new = {key: model for key, model in known.items() if self._given_models.get(key) != model}
+        self._given_models |= new
+        return new
 
     def trouble(self, data: Mapping[str, Any]) -> None:
         """Merge a TROUBLE record."""

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from phasetrace.model import Request, RequestStatus, StepCount
+from phasetrace_agent import layout
+
+# Why the user did not get what the core gave out, by how the request ended
+_UNUSED = {"stop": layout.STOP_STRING, "abort": layout.ABORTED}
 
 
 def join(frontend: Request, cores: Sequence[Request]) -> Request:
@@ -40,6 +44,8 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
         finish_reason=frontend.finish_reason or core.finish_reason,
         sequences=sequences,
         cached_tokens=_sum(request.cached_tokens for request in cores),
+        external_cached_tokens=_sum(request.external_cached_tokens for request in cores),
+        discarded_tokens=_discarded(frontend, cores),
         tokenize_ns=_within(frontend.tokenize_ns, arrival, core.received_ns),
         detokenize_ns=_within(frontend.detokenize_ns, core.last_token_ns, finished),
         settings={**core.settings, **frontend.settings},
@@ -52,6 +58,28 @@ def _status(frontend: Request, core: Request) -> RequestStatus:
     if RequestStatus.FAILED in (frontend.status, core.status):
         return RequestStatus.FAILED
     return frontend.status
+
+
+def _discarded(frontend: Request, cores: Sequence[Request]) -> dict[str, int]:
+    """What the core discarded of what was sampled, and what the frontend did of what the core gave it."""
+    total: Counter[str] = Counter()
+    for request in cores:
+        total.update(request.discarded_tokens)
+    if frontend.finish_reason == "stop" and layout.ABORTED in total:  # which is how the core was told
+        total[layout.STOP_STRING] = total.pop(layout.ABORTED)
+    returned = frontend.output_tokens
+    unused = 0 if returned is None else sum(map(_given, cores)) - returned
+    if unused > 0:
+        total[_UNUSED.get(frontend.finish_reason or "", layout.UNDELIVERED)] += unused
+    return dict(total)
+
+
+def _given(core: Request) -> int:
+    """Tokens that its steps gave out."""
+    if core.first_step is None or core.last_step is None:
+        return 0
+    steps = core.last_step - core.first_step + 1
+    return steps + sum(count.tokens - 1 for count in core.yields)
 
 
 def _together(cores: Sequence[Request]) -> Request:
@@ -70,6 +98,8 @@ def _together(cores: Sequence[Request]) -> Request:
         last_step=end,
         prefill_chunks=_summed(chunk for request in cores for chunk in request.prefill_chunks),
         yields=_yields(cores, begin, end),
+        recomputed=_summed(chunk for request in cores for chunk in request.recomputed),
+        grammar_ns=_most(request.grammar_ns for request in cores),
         preemptions=(),  # one sequence's: the others went on
         derived=frozenset[str]().union(*(request.derived for request in cores)),
     )

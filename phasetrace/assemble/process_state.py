@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from phasetrace.assemble.done import Done
 from phasetrace.assemble.facts import ProcessFacts
 from phasetrace.assemble.joined_request import join
 from phasetrace.assemble.joins import CORE, FRONTEND, Joins
@@ -14,8 +15,10 @@ from phasetrace.assemble.request_builder import build_request
 from phasetrace.assemble.request_state import RequestState
 from phasetrace.assemble.spool import Record, SegmentInfo
 from phasetrace.assemble.stream import CHUNK, Stream
+from phasetrace.assemble.stretches import Stretches
 from phasetrace.assemble.wall_clock import WallClock
-from phasetrace.model import ModelFacts, Pause, PrefixChunk, Process, Request, Steps
+from phasetrace.assemble.workers import Workers
+from phasetrace.model import ModelFacts, PrefixChunk, Process, Request, Steps
 from phasetrace_agent import layout
 
 # Other threads' segments may hold a finished request's last steps and are drained in turn; after this many
@@ -26,16 +29,17 @@ _PATIENCE = 10
 class ProcessState:
     """Sorts a process's records into requests, streams and facts, and gives out what is complete."""
 
-    def __init__(self, info: SegmentInfo, wall: WallClock, joins: Joins) -> None:
+    def __init__(self, info: SegmentInfo, wall: WallClock, joins: Joins, workers: Workers) -> None:
         self.key = info.process
+        self._info = info
+        self._workers = workers
         self.facts = ProcessFacts(info, wall)
+        self.stretches = Stretches(info.process, wall)
         self._wall = wall
         self._joins = joins
         self._requests: dict[int, RequestState] = {}
-        self._done = _Done()
+        self._done = Done()
         self._streams: dict[int, Stream] = {}
-        self._pauses: list[tuple[int, int, int, int, int]] = []
-        self._models: dict[str, ModelFacts] = {}  # as they were given out
         self._ended = False
         self._handlers: dict[int, Callable[[bytes], None]] = {
             layout.FACTS: self._on_facts,
@@ -46,10 +50,13 @@ class ProcessState:
             layout.DETAIL: self._on_detail,
             layout.PREFIX: self._on_prefix,
             layout.FINISHED: self._on_finished,
-            layout.PAUSE: self._on_pause,
+            layout.PAUSE: self.stretches.add_pause,
             layout.DEVICE: self._on_device,
             layout.TROUBLE: self._on_trouble,
             layout.BATCH_STATE: self._on_batch_state,
+            layout.STEP_TOKENS: self._on_step_tokens,
+            layout.STAGE: self.stretches.add_stage,
+            layout.EXECUTION: self._on_execution,
         }
 
     def feed(self, records: Iterable[Record]) -> None:
@@ -81,6 +88,8 @@ class ProcessState:
     def _on_facts(self, payload: bytes) -> None:
         key, scope, _, data = layout.decode_blob(payload)
         self.facts.add(scope, key, data)
+        if "worker_weight_bytes" in data:
+            self._workers.told(self._info, data)
 
     def _on_clock(self, payload: bytes) -> None:
         self._wall.pair(*layout.decode_clock(payload))
@@ -117,7 +126,7 @@ class ProcessState:
 
     def _on_step(self, payload: bytes) -> None:
         ident = layout.decode_step(payload)["stream"]
-        stream = self._streams.setdefault(ident, Stream(self.key, ident))
+        stream = self._stream(ident)
         step = stream.add(payload)
         index = step["index"]
         self.facts.seen(stream.times[index][1])
@@ -134,19 +143,23 @@ class ProcessState:
             if (state := self._request(request)) is not None:
                 state.yielded[index] = tokens
 
-    def _on_pause(self, payload: bytes) -> None:
-        kind, generation, begin, end, collected = layout.decode_pause(payload)
-        self._pauses.append((kind, generation, begin, end, collected))
-
     def _on_device(self, payload: bytes) -> None:
         ident, index, nanoseconds = layout.decode_device(payload)
         if ident in self._streams:
             self._streams[ident].device(index, nanoseconds)
 
     def _on_batch_state(self, payload: bytes) -> None:
-        ident, index, time, _, waiting, used, _, reason = layout.decode_batch_state(payload)
-        stream = self._streams.setdefault(ident, Stream(self.key, ident))
-        stream.state(index, time, waiting, used, reason)
+        ident, index, time, _, waiting, used, _, *rest = layout.decode_batch_state(payload)
+        self._stream(ident).state(index, time, waiting, used, *rest)
+
+    def _on_step_tokens(self, payload: bytes) -> None:
+        ident, index, *tokens = layout.decode_step_tokens(payload)
+        self._stream(ident).tokens(index, *tokens)
+
+    def _on_execution(self, payload: bytes) -> None:
+        number, tokens, _, end, device_ns = layout.decode_execution(payload)
+        self._workers.executed(self._info, number, tokens, device_ns)
+        self.facts.seen(end)
 
     def _on_trouble(self, payload: bytes) -> None:
         self.facts.trouble(layout.decode_blob(payload)[3])
@@ -155,6 +168,11 @@ class ProcessState:
         state.merge(data)
         if state.side is not None:
             self._joins.note(state)
+
+    def _stream(self, ident: int) -> Stream:
+        if ident not in self._streams:
+            self._streams[ident] = Stream(self.key, ident, self._info.pid, self._workers)
+        return self._streams[ident]
 
     def _request(self, ident: int) -> RequestState | None:
         """Its state; None where it was given out already, so that a late word makes no ghost of it."""
@@ -208,25 +226,13 @@ class ProcessState:
         del self._requests[state.ident]
         self._done.add(state.ident)
 
-    def pauses(self) -> list[Pause]:
-        """The pauses since the last call."""
-        taken, self._pauses = self._pauses, []
-        return [self._pause(*values) for values in taken]
-
-    def _pause(self, kind: int, generation: int, begin: int, end: int, collected: int) -> Pause:
-        name = "gc" if kind == layout.GC else str(kind)
-        detail = {"generation": generation, "collected": collected}
-        return Pause(self.key, name, self._wall.at(begin), self._wall.at(end), detail)
-
     def process(self, with_counters: bool) -> Process | None:
         """The process, if something about it is new; grown counters are news only where asked for."""
         return self.facts.process(counters=with_counters or self._ended)
 
     def models(self) -> dict[str, ModelFacts]:
         """The models of which something is new since the last call."""
-        new = {key: model for key, model in self.facts.models.items() if self._models.get(key) != model}
-        self._models |= new
-        return new
+        return self.facts.new_models(self._workers.weights(self._info.pid))
 
     def _complete(self, state: RequestState) -> bool:
         """Whether nothing more is to be expected of it, on any side."""
@@ -276,7 +282,7 @@ class ProcessState:
         ready = stream.waiting() if self._ended else stream.settled(engaged.get(stream.ident, -1))
         if not (self._ended or stream.ident in engaged):
             ready = ready[: len(ready) // CHUNK * CHUNK]
-        cut = list(stream.cut(ready, self._wall, self._rows_of))
+        cut = list(stream.cut(ready, self._wall, self._rows_of, adapter_of=self._adapter_of))
         live = [s.first_step for s in self._requests.values() if s.stream == stream.ident]
         begun = [first for first in live if first is not None]
         newest = stream.last_index
@@ -288,19 +294,8 @@ class ProcessState:
         state = self._requests.get(request)
         return state.rows if state is not None else 1
 
-
-class _Done:
-    """The ids of the requests that were given out: a set whose dense beginning is one number."""
-
-    def __init__(self) -> None:
-        self._below = 1
-        self._above: set[int] = set()
-
-    def add(self, ident: int) -> None:
-        self._above.add(ident)
-        while self._below in self._above:
-            self._above.remove(self._below)
-            self._below += 1
-
-    def __contains__(self, ident: Any) -> bool:
-        return ident < self._below or ident in self._above
+    def _adapter_of(self, request: int) -> int | None:
+        """The number of its LoRA adapter."""
+        state = self._requests.get(request)
+        number = None if state is None else (state.data.get("settings") or {}).get("lora")
+        return number if type(number) is int else None

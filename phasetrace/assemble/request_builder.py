@@ -61,6 +61,8 @@ class _Builder:
             finish_reason=self._finish_reason(sequences),
             sequences=sequences,
             cached_tokens=data.get("cached"),
+            external_cached_tokens=data.get("cached_external"),
+            grammar_ns=self._grammar(received, scheduled),
             tokenize_ns=self._inside("tokenize", arrival, received),
             detokenize_ns=self._inside("detokenize", last_token, finished),
             streamed_ns=data.get("streamed"),
@@ -72,6 +74,8 @@ class _Builder:
             last_step=self.span[1] if self.span else None,
             prefill_chunks=self._prefill_chunks(yielding),
             yields=tuple(StepCount(step, n) for step, n in self.yields.items()),
+            recomputed=self._recomputed(yielding),
+            discarded_tokens=dict(data.get("discarded") or {}),
             preemptions=self._preemptions(),
             prefixes=self._prefixes(),
             derived=frozenset(self.derived),
@@ -179,6 +183,27 @@ class _Builder:
         if yielding:
             chunks.setdefault(last, self.state.rows)
         return tuple(StepCount(i, n) for i, n in sorted(chunks.items()))
+
+    def _recomputed(self, yielding: Span | None) -> tuple[StepCount, ...]:
+        """From each return to the batch after the first token until it gave one again."""
+        if self.span is None or yielding is None:
+            return ()
+        read: dict[int, int] = {}
+        for again in sorted(self.state.joined)[1:]:
+            if again <= yielding[0]:
+                continue
+            for index in range(again, self.span[1] + 1):
+                read[index] = self.state.scheduled.get(index, self.state.rows)
+                if self._yields(index):
+                    break
+        return tuple(StepCount(index, n) for index, n in sorted(read.items()) if n)
+
+    def _grammar(self, received: int | None, scheduled: int | None) -> int | None:
+        """How long its grammar was compiled, as far as it waited for that."""
+        ready = self._mark(layout.GRAMMAR_READY)
+        if ready is None or received is None:
+            return None
+        return max(0, min(ready, ready if scheduled is None else scheduled) - received)
 
     def _inside(self, name: str, begin: int | None, end: int | None) -> int | None:
         interval = self.data.get(name)

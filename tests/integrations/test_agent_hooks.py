@@ -144,7 +144,17 @@ def test_the_applications_exception_passes_untouched(
 
 def test_the_cost_of_each_kind_is_measured(tmp_path: Path) -> None:
     costs = calibrate.costs({"step": 5})
-    assert set(costs) == {"step", "arrived", "mark", "detail", "finished", "pause", "device", "record"}
+    assert set(costs) == {
+        "step",
+        "arrived",
+        "mark",
+        "detail",
+        "finished",
+        "pause",
+        "device",
+        "record",
+        "execution",
+    }
     assert all(0 < cost < 10**7 for cost in costs.values())
 
 

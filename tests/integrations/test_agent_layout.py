@@ -23,6 +23,7 @@ def steps(draw: st.DrawFn) -> dict[str, Any]:
         "stream": draw(U32), "index": draw(U32), "begin": draw(U64),
         "codes": [code for code, _ in segments], "ends": [end for _, end in segments],
         "joined": draw(IDS), "left": draw(IDS), "scheduled": draw(PAIRS), "yielded": draw(PAIRS),
+        "number": draw(st.integers(0, 2**16 - 1)),
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from phasetrace_agent import clock
+from phasetrace_agent import clock, prefix
 from phasetrace_agent.hooking import wrap
 from phasetrace_transformers import continuous
 from phasetrace_transformers.continuous import Engine
@@ -80,7 +80,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         def _generation_step(self, batch_processor: Processor) -> Processor:
             return batch_processor
 
-    monkeypatch.setattr(continuous, "salt", lambda recorder: b"s" * 16)
+    monkeypatch.setattr(prefix, "salt", lambda recorder: b"s" * 16)
     hooks = (continuous.ADD, continuous.STEP)
     assert all(hook.on for hook in hooks)
     listener = Listener()

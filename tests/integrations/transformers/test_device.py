@@ -1,6 +1,7 @@
 """Device times and copies, against a device that is as slow as the test wants it. Not verified on a GPU."""
 
-from phasetrace_transformers.device import POOL, DeviceClock, HostCopies
+from phasetrace_agent.device_clock import POOL, DeviceClock
+from phasetrace_transformers.device import HostCopies
 from tests.integrations.transformers.fakes import OnDevice, Pinned, Slow
 
 
@@ -10,7 +11,7 @@ def test_device_times_come_when_the_device_is_done() -> None:
     for index in range(3):
         pair = clock.begin()
         assert pair is not None
-        clock.end(9, index, pair)
+        clock.end(pair, 9, index)
     clock.poll()
     assert told == []
     device.done = 4
@@ -27,7 +28,7 @@ def test_a_device_far_behind_costs_no_more_events() -> None:
     for index in range(POOL):
         pair = clock.begin()
         assert pair is not None
-        clock.end(1, index, pair)
+        clock.end(pair, 1, index)
     assert clock.begin() is None
     device.done = device.given
     clock.poll(limit=1)

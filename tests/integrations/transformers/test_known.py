@@ -50,8 +50,3 @@ def test_threads_that_see_a_model_at_the_same_time(tmp_path: Path, monkeypatch: 
         thread.join()
     assert keys[0] == keys[1]
     assert told(tmp_path) == {(keys[0], "cpu")}
-
-
-def test_the_salt_is_the_spool_s(tmp_path: Path) -> None:
-    (tmp_path / "salt").write_bytes(b"s" * 16)
-    assert known.salt(Recorder(Spool(str(tmp_path)))) == b"s" * 16

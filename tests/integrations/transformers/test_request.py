@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from phasetrace_agent import prefix
+from phasetrace_agent.device_clock import POOL, DeviceClock
 from phasetrace_agent.hooking import Hook
 from phasetrace_transformers import device, hooks, parent, request, wrappers
-from phasetrace_transformers.device import Device, DeviceClock, HostCopies
+from phasetrace_transformers.device import Device, HostCopies
 from phasetrace_transformers.request import Request
 from tests.integrations.transformers.fakes import FakeModel, FakeTensor, OnDevice, Pinned, Slow
 
@@ -52,7 +54,7 @@ class Listener:
 
 @pytest.fixture(autouse=True)
 def salted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "salt", lambda recorder: b"s" * 16)
+    monkeypatch.setattr(prefix, "salt", lambda recorder: b"s" * 16)
 
 
 def made(listener: Any, model: FakeModel, *args: Any, before: Any = ALONE, **kwargs: Any) -> Request:
@@ -157,7 +159,7 @@ def test_every_chunk_of_a_prompt_has_its_device_time(monkeypatch: pytest.MonkeyP
     slow, listener = Slow(), Listener()
     place = Device(DeviceClock(slow.event, listener.device), HostCopies(Pinned([], (64,)), slow.event))
     monkeypatch.setattr(device, "of", lambda kind, done: place)
-    chunks = device.POOL + 10
+    chunks = POOL + 10
     told = made(listener, FakeModel(), FakeTensor([[7] * 2 * chunks]))
     for _ in range(chunks):
         slow.done = slow.given

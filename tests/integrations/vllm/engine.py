@@ -36,7 +36,14 @@ def recording(run: Run) -> Recording:
 
 def run_offline(run: Run, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the offline application to its end."""
-    application = Path(__file__).with_name("offline_application.py")
+    return run_application(run, "offline_application.py", *arguments, **environment)
+
+
+def run_application(
+    run: Run, script: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one of the applications beside this to its end."""
+    application = Path(__file__).with_name(script)
     return subprocess.run(
         [run.python, application, *arguments],
         env=run.environment(**ENVIRONMENT, **environment),

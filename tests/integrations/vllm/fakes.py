@@ -10,6 +10,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.enabled = True
+        self.spool_folder = ""  # where there is no salt
         self.said: list[tuple[Any, ...]] = []
         self._ids = 0
 
@@ -27,7 +28,7 @@ class Heard:
     @property
     def batches(self) -> list[tuple[Any, ...]]:
         """Joined, left, scheduled and yielded of each step."""
-        return [tuple(list(column) for column in step[5:]) for step in self.of("step")]
+        return [tuple(list(column) for column in step[5:9]) for step in self.of("step")]
 
 
 class Waiting(deque[Any]):
@@ -84,7 +85,16 @@ def scheduled(new: tuple[str, ...] = (), resumed: tuple[str, ...] = (), **counts
         total_num_scheduled_tokens=sum(counts.values()),
         scheduled_new_reqs=[SimpleNamespace(req_id=name) for name in new],
         scheduled_cached_reqs=SimpleNamespace(resumed_req_ids=set(resumed)),
+        num_invalid_spec_tokens=None,
         scheduled_spec_decode_tokens={name: [0] * (n - 1) for name, n in counts.items() if 1 < n < 8},
+    )
+
+
+def ran(**tokens: int) -> Any:
+    """What the model runner returns: sampled tokens by row, and the rows of the requests."""
+    return SimpleNamespace(
+        sampled_token_ids=[[0] * n for n in tokens.values()],
+        req_id_to_index={name: row for row, name in enumerate(tokens)},
     )
 
 

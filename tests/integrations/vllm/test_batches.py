@@ -4,7 +4,7 @@ from typing import Any
 
 from phasetrace_agent import layout
 from phasetrace_vllm.batches import Batches
-from tests.integrations.vllm.fakes import Heard, outputs, request, scheduled, scheduler
+from tests.integrations.vllm.fakes import Heard, outputs, ran, request, scheduled, scheduler
 
 
 class Loop:
@@ -24,13 +24,23 @@ class Loop:
         self.batches.scheduled(self.scheduler, output, begin, end)
         return output
 
-    def update(self, output: Any, begin: int, end: int, ended: tuple[Any, ...] = (), **tokens: int) -> None:
-        self.batches.updating = True
+    def update(
+        self,
+        output: Any,
+        begin: int,
+        end: int,
+        ended: tuple[Any, ...] = (),
+        sampled: dict[str, int] | None = None,
+        **tokens: int,
+    ) -> None:
+        """`tokens` are given out; `sampled` are as many, where not said."""
+        told = {name: tokens.get(name, 0) for name in output.num_scheduled_tokens} | (sampled or {})
+        done = ran(**told)
+        self.batches.update(output, done)
         for one in ended:
             self.batches.ended(one, begin)
         self.batches.updating = False
-        sampled = [[0] * tokens.get(name, 0) for name in output.num_scheduled_tokens]
-        self.batches.updated(self.scheduler, output, sampled, outputs(**tokens), begin, end)
+        self.batches.updated(self.scheduler, output, done, outputs(**tokens), begin, end)
 
 
 def times(heard: Heard) -> list[tuple[int, dict[str, int]]]:
@@ -223,12 +233,12 @@ def test_queues_and_blocks_are_said_when_they_change() -> None:
     for begin in (0, 20, 40):
         loop.update(loop.schedule(scheduled(new=("a",) if not begin else (), a=1), begin, begin + 1),
                     begin + 10, begin + 11, a=1)  # fmt: skip
-    assert loop.heard.of("batch_state") == [(loop.batches.stream, 0, 0, 1, 0, 10, 100, 0)]
+    assert loop.heard.of("batch_state") == [(loop.batches.stream, 0, 0, 1, 0, 10, 100, 0, 0)]
     loop.scheduler.waiting.append(request("b"))
     loop.scheduler.requests["b"] = loop.scheduler.waiting[0]
     loop.update(loop.schedule(scheduled(a=1), 60, 61), 70, 71, a=1)
     kv = layout.HEAD_REASON_CODE["kv"]
-    assert loop.heard.of("batch_state")[1] == (loop.batches.stream, 3, 60, 1, 1, 10, 100, kv)
+    assert loop.heard.of("batch_state")[1] == (loop.batches.stream, 3, 60, 1, 1, 10, 100, kv, 0)
 
 
 def test_grammar_masks_are_logits_time() -> None:

@@ -9,7 +9,7 @@ import pytest
 from phasetrace_agent import layout
 from phasetrace_vllm import core
 from phasetrace_vllm.core import Core
-from tests.integrations.vllm.fakes import Heard, outputs, request, scheduled, scheduler
+from tests.integrations.vllm.fakes import Heard, outputs, ran, request, scheduled, scheduler
 
 
 class Scheduler:
@@ -42,7 +42,7 @@ class EngineCore:
         self.scheduler = Scheduler()
 
     def preprocess_add_request(self, request: Any) -> Any:
-        return request
+        return request, 0
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_calls_by_position_and_by_keyword_are_recorded(heard: Heard, named: bool
     call(own.add_request, request=asked)
     output = call(own.schedule, throttle_prefills=False)
     assert call(own.get_grammar_bitmask, scheduler_output=output) == "masks"
-    runner = SimpleNamespace(sampled_token_ids=[[1]])
+    runner = ran(r=1)
     assert call(own.update_from_output, scheduler_output=output, model_runner_output=runner)
     call(own._preempt_request, request=asked, timestamp=1.0)
     call(own._free_request, request=asked, delay_free_blocks=False)

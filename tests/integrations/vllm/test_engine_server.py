@@ -86,8 +86,11 @@ def test_every_process_is_covered_and_nothing_failed(seen: Seen) -> None:
     core = next(process for process in seen.recorded.processes if "max_num_seqs" in process.facts)
     assert core.facts["enforce_eager"] is True
     assert core.facts["num_gpu_blocks"]
-    worker = next(process for process in seen.recorded.processes if "model_load_ns" in process.facts)
-    assert worker.facts["worker_weight_bytes"] == 4 * int(worker.facts["worker_parameters"])
+    (model,) = {request.model for request in seen.recorded.requests}
+    assert seen.recorded.models[model or ""].weight_bytes
+    stages = {(stage.process, stage.name) for stage in seen.recorded.stages}
+    assert {name for _, name in stages} >= {"engine-start", "model-load", "warm-up"}
+    assert len({process for process, _ in stages}) == 2  # the core and its worker
 
 
 def test_one_request_is_one_trace(seen: Seen) -> None:

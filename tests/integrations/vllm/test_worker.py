@@ -1,4 +1,4 @@
-"""The stages of a worker's start, told as facts, without vLLM."""
+"""The stages of a worker's start, without vLLM."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -38,10 +38,10 @@ def test_each_stage_is_told_once() -> None:
     worker = module.CPUWorker()
     worker.init_device()
     assert worker.load_model(load_dummy_weights=True) == "loaded"
-    first, second = (data for _, _, data in heard.of("facts"))
-    assert first.keys() == {"engine", "device_start_ns"}
-    assert second.keys() == {"engine", "model_load_ns", "worker_parameters", "worker_weight_bytes"}
-    assert (second["worker_parameters"], second["worker_weight_bytes"]) == (30, 120)
+    assert [name for name, *_ in heard.of("stage")] == ["device-start", "model-load"]
+    assert all(begin <= end for _, begin, end in heard.of("stage"))
+    ((_, _, told),) = heard.of("facts")
+    assert told == {"engine": "vllm", "worker_parameters": 30, "worker_weight_bytes": 120}
 
 
 def test_a_stage_that_fails_fails_as_before() -> None:
@@ -52,7 +52,7 @@ def test_a_stage_that_fails_fails_as_before() -> None:
     except MemoryError:
         pass
     module.Worker().init_device()
-    assert [set(data) for _, _, data in heard.of("facts")] == [{"engine", "device_start_ns"}]
+    assert [name for name, *_ in heard.of("stage")] == ["device-start"]
 
 
 def test_classes_of_other_modules_are_left_to_them() -> None:
