@@ -296,6 +296,12 @@ class Metric(Described):
         member.bounds = () if isinstance(how, MetricKind) else how
         return member
 
+    @property
+    def prometheus(self) -> str:
+        """Its name in Prometheus, as OpenTelemetry specifies; a histogram's adds `_bucket` and so on."""
+        unit = "_seconds" if self.unit == "s" else ""
+        return self.replace(".", "_") + unit + ("_total" if self.kind is MetricKind.COUNTER else "")
+
     DURATION = ("gen_ai.server.request.duration", "s", "arrival of a request until its end", _SECONDS)
     TTFT = (
         "gen_ai.server.time_to_first_token",
