@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from phasetrace.mapping import Kind, Span
 from phasetrace.read.dialects import STAGES, Dialect, Stage, Written, dialect_of, llm_d
 from phasetrace.read.doubts import Doubts
+from phasetrace.semconv import Attribute as A
 
 _DEEPEST = 64  # links from a span up to its request
 _NEAREST = 64  # spans that may lie around another; more requests than that are rarely under way in one trace
 _SKEW_NS = 1_000_000  # less is how precisely two services' clocks are usually kept together
+_FIRST_PROMPT = "-0"  # vLLM's id of a completion's only prompt ends so
 Place = tuple[str, str]  # trace and span id
 
 
@@ -140,6 +142,7 @@ def _outside(
             found.update(above)
         elif (around := outer.around(span, found)) is not None:
             found.add(around)
+    found.update(_by_answer(engines, heads))
     linked = {place for place, family in heads.items() if family.head.span.parent_span_id is not None}
     circular = {place for place in linked if place in _up(heads[place].head.span, spans)}
     for _ in circular:
@@ -150,6 +153,16 @@ def _outside(
             way = _up(heads[place].head.span, spans)
             found.update(p for p in way if p in heads and _from_outside(heads[p]))
     return found
+
+
+def _by_answer(engines: Iterable[Place], heads: Mapping[Place, Family]) -> Iterator[Place]:
+    """Clients in traces of their own whose answer had the id by which the server calls the request."""
+    served = {str(heads[place].head.span.attributes.get(A.REQUEST_ID, "")) for place in engines}
+    served |= {name.removesuffix(_FIRST_PROMPT) for name in served}
+    for place, family in heads.items():
+        answer = family.head.span.attributes.get("gen_ai.response.id")
+        if answer is not None and answer in served and A.REQUEST_ID not in family.head.span.attributes:
+            yield place
 
 
 class _Outer:

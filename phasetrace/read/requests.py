@@ -55,7 +55,7 @@ def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Reque
     if family.prefiller is not None and family.outer is not None:
         made = _over_both(made, family.prefiller, family.outer, doubts)
     moments: dict[str, Any] = dict(made.known)
-    reason = _reason(attributes.get(A.FINISH_REASONS))
+    reason = _reason(attributes.get(A.FINISH_REASONS, attributes.get("llm.finish_reason")))
     failed = span.error is not None or reason in _ABORTED
     return Request(
         id=span.span_id,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from phasetrace.read.dialects.dialect import COUNTS, DURATIONS, Count, Dialect, Duration, In, Written
 
+_OPERATIONS = ("chat", "text_completion", "generate_content")
 _PIPELINE = "transformers_text_generation_pipeline.call"
 _LOCAL = (
     "huggingface",
@@ -19,19 +20,15 @@ _OPENLIT_DURATIONS = {
 
 def _is_openllmetry(written: Written) -> bool:
     found = written.span.attributes
-    return written.span.name == _PIPELINE or (
-        "llm.request.type" in found and found["llm.request.type"] in ("chat", "completion")
-    )
+    if written.span.name == _PIPELINE or found.get("llm.request.type") in ("chat", "completion"):
+        return True
+    return "gen_ai.is_streaming" in found and found.get("gen_ai.operation.name") in _OPERATIONS
 
 
 def _is_openlit(written: Written) -> bool:
     if written.resource.get("telemetry.sdk.name") != "openlit" and not written.scope.startswith("openlit"):
         return False
-    return written.span.attributes.get("gen_ai.operation.name") in (
-        "chat",
-        "text_completion",
-        "generate_content",
-    )
+    return written.span.attributes.get("gen_ai.operation.name") in _OPERATIONS
 
 
 def _openlit_doubts(written: Written) -> Mapping[Duration | Count, str]:
@@ -41,7 +38,13 @@ def _openlit_doubts(written: Written) -> Mapping[Duration | Count, str]:
         return {}
     characters = "OpenLIT counts a token for every two characters of text"
     whole = "OpenLIT writes the duration of the whole call"
-    return {Count.PROMPT: characters, Count.OUTPUT: characters, Duration.TTFT: whole, Duration.TPOT: whole}
+    return {
+        Count.PROMPT: characters,
+        Count.OUTPUT: characters,
+        Count.CACHED: "OpenLIT writes 0 without having looked",
+        Duration.TTFT: whole,
+        Duration.TPOT: whole,
+    }
 
 
 OPENLLMETRY = Dialect(
@@ -49,6 +52,7 @@ OPENLLMETRY = Dialect(
     engine="unknown",
     is_request=_is_openllmetry,
     counts={**COUNTS, Count.OUTPUT: (*COUNTS[Count.OUTPUT], "llm.usage.completion_tokens")},
+    first_token="gen_ai.content.completion.chunk",
     cannot="any phase; of a transformers pipeline no tokens either",
 )
 OPENINFERENCE = Dialect(

@@ -1,0 +1,117 @@
+"""Files that the real tools wrote (`made/README.md`): the right requests, with the right marks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phasetrace.cli import inputs
+from phasetrace.model import Provenance, Recording, Request, RequestStatus
+from phasetrace.read import read
+
+MADE = Path(__file__).with_name("made")
+MS = 1_000_000
+KNOWN, DERIVED, UNKNOWN = Provenance.OBSERVED, Provenance.DERIVED, Provenance.UNKNOWN
+MOMENTS = ("received_ns", "scheduled_ns", "first_token_ns", "last_token_ns")
+
+
+def made(name: str) -> Recording:
+    return read(MADE / name)
+
+
+def tokens(found: Recording) -> list[tuple[int | None, int | None]]:
+    return [(r.prompt_tokens, r.output_tokens) for r in found.requests]
+
+
+def marks(request: Request) -> list[Provenance]:
+    return [request.provenance(name) for name in MOMENTS]
+
+
+def said(found: Recording) -> str:
+    return "\n".join(defect.defect for defect in found.defects)
+
+
+ASKED = [(22, 24), (137, 40), (137, 16), (3, 8)]
+
+
+def test_vllms_own_tracing() -> None:
+    found = made("vllm.pb")
+    assert tokens(found) == ASKED * 2
+    for request in found.requests:
+        assert (request.engine, request.status) == ("vllm", RequestStatus.OK)
+        assert marks(request) == [DERIVED] * 4 and request.provenance("finished_ns") is KNOWN
+        moments = [request.arrival_ns, *(getattr(request, name) for name in MOMENTS), request.finished_ns]
+        assert moments == sorted(moments)
+        assert request.provenance("cached_tokens") is UNKNOWN
+    first = found.requests[0]
+    assert first.first_token_ns is not None and first.external_id == "chatcmpl-8513428cb82260c0"
+    assert first.first_token_ns - first.arrival_ns == 37_731_886  # its time_to_first_token
+    assert first.settings["max_new_tokens"] == 24
+
+
+def test_openinference_observes_the_first_token() -> None:
+    found = made("openinference.json")
+    assert tokens(found) == ASKED
+    assert [r.provenance("first_token_ns") for r in found.requests] == [KNOWN, KNOWN, UNKNOWN, UNKNOWN]
+    assert [r.finish_reason for r in found.requests] == ["length"] * 4
+    assert all(marks(r)[:2] == [UNKNOWN] * 2 for r in found.requests)
+
+
+def test_openllmetry_observes_the_first_token_of_a_stream() -> None:
+    found = made("openllmetry.pb")
+    assert tokens(found) == ASKED
+    assert [r.provenance("first_token_ns") for r in found.requests] == [KNOWN, KNOWN, UNKNOWN, UNKNOWN]
+    assert [r.operation for r in found.requests] == ["chat"] * 3 + ["text_completion"]
+    assert "OpenLLMetry" in said(found)
+
+
+def test_a_client_and_its_server_in_traces_of_their_own_are_one_request() -> None:
+    """The answer's id, which the client noted, is the server's name of the request."""
+    found = inputs.read([str(MADE / "vllm.pb"), str(MADE / "openllmetry.pb")])
+    assert [r.engine for r in found.requests] == ["vllm"] * 8
+
+
+def test_openllmetry_of_a_pipeline_knows_how_long_it_took() -> None:
+    found = made("openllmetry-transformers.pb")
+    assert tokens(found) == [(None, None)] * 2 and {r.model for r in found.requests} == {"small-llama"}
+    assert all(marks(r) == [UNKNOWN] * 4 for r in found.requests)
+    assert "no tokens either" in said(found)
+
+
+def test_openlit_of_a_pipeline_is_refused_what_it_did_not_measure() -> None:
+    found = made(
+        "openlit-transformers.pb"
+    )  # 32 tokens each; it says 49 and 127, and a first token at the end
+    assert tokens(found) == [(None, None)] * 2 and [r.cached_tokens for r in found.requests] == [None] * 2
+    assert all(marks(r) == [UNKNOWN] * 4 for r in found.requests)
+    for refused in (
+        "prompt tokens",
+        "output tokens",
+        "cached tokens",
+        "time to first token",
+        "time per output",
+    ):
+        assert f"{refused}" in said(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "ends_ns"),
+    [
+        ("sdk.json", 1500 * MS + 123),
+        ("sdk.pb", 1500 * MS + 123),
+        ("sdk-file.jsonl", 1500 * MS + 123),
+        ("sdk-console.txt", 1500 * MS),
+        ("sdk-zipkin.json", 1500 * MS),
+        ("javascript.json", 1500 * MS),
+    ],
+)
+def test_each_exporter_of_an_sdk_tells_the_same(name: str, ends_ns: int) -> None:
+    found = made(name)
+    assert tokens(found) == [(100, 64), (101, 64), (102, 64)]
+    for number, request in enumerate(found.requests):
+        assert request.finished_ns == request.arrival_ns + ends_ns
+        assert request.first_token_ns == request.arrival_ns + (250 + 100 * number) * MS
+        assert marks(request) == [UNKNOWN, UNKNOWN, DERIVED, UNKNOWN]
+    assert [r.status for r in found.requests] == [RequestStatus.OK] * 2 + [RequestStatus.FAILED]
+    assert found.requests[2].error_type == "TimeoutError"
