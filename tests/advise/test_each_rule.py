@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.rules import batching, decode, frontend, host, prefill, prefix, queue, step_cost
+from phasetrace.advise.rules import (
+    batching,
+    decode,
+    frontend,
+    host,
+    prefill,
+    prefix,
+    queue,
+    speculation,
+    step_cost,
+)
 from phasetrace.analyze import breakdown
 from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
 from phasetrace.model import Sequence as Row
@@ -217,7 +227,7 @@ def test_logits_processing() -> None:
     assert step_cost.logits_processing(evidence(on_device(on_gpu, 0.95))) is None
 
 
-def speculation(per_step: int, draft: float, tokens: int = 31) -> Recording:
+def assisted(per_step: int, draft: float, tokens: int = 31) -> Recording:
     """Steps that draft for a share of their time and give `per_step` tokens each."""
     parts = {Part.FORWARD: 1 - draft, Part.DRAFT: draft}
     recording = scenes.chat(mode="assisted", tokens=tokens + 1, parts=parts)
@@ -227,12 +237,12 @@ def speculation(per_step: int, draft: float, tokens: int = 31) -> Recording:
 
 
 def test_speculation_loss() -> None:
-    assert step_cost.speculation_loss(evidence(scenes.chat())) is None
-    assert step_cost.speculation_loss(evidence(speculation(3, draft=0.5))) is None
-    found = step_cost.speculation_loss(evidence(speculation(1, draft=0.5)))
+    assert speculation.speculation_loss(evidence(scenes.chat())) is None
+    assert speculation.speculation_loss(evidence(assisted(3, draft=0.5))) is None
+    found = speculation.speculation_loss(evidence(assisted(1, draft=0.5)))
     assert isinstance(found, Finding)
-    blind = without_steps(speculation(1, draft=0.5))
-    assert isinstance(step_cost.speculation_loss(evidence(blind)), NotEnoughData)
+    blind = without_steps(assisted(1, draft=0.5))
+    assert isinstance(speculation.speculation_loss(evidence(blind)), NotEnoughData)
 
 
 def test_weight_offload() -> None:
@@ -240,6 +250,39 @@ def test_weight_offload() -> None:
     offloaded = scenes.chat(step_ms=800, model={**LARGE, "offloaded_bytes": 7_000_000_000})
     assert isinstance(step_cost.weight_offload(evidence(offloaded)), Finding)
     assert isinstance(step_cost.weight_offload(evidence(without_steps(offloaded))), NotEnoughData)
+
+
+def test_a_front_that_differs_hides_what_is_shared() -> None:
+    recording = hashed(scenes.calls(8, prompt=352, prefill_ms=800, tokens=4), 10)
+    changed = tuple(
+        replace(r, prefixes=((PrefixChunk(9000 + n, 16), *r.prefixes[0]),))
+        for n, r in enumerate(recording.requests)
+    )
+    found = prefix.prefix_not_reused(evidence(replace(recording, requests=changed)))
+    assert isinstance(found, Finding)
+    assert "start to differ at their first tokens" in found.recommendation
+    assert "320 tokens" in found.recommendation
+
+
+def test_drafts_that_are_wrong_in_shared_steps() -> None:
+    def drafting(right: int) -> Recording:
+        """Every other step verifies four drafts, takes twice as long, and gives `right` tokens more."""
+        n = 60
+        verifies = np.arange(n) % 2 == 1
+        taken = builders.steps(
+            n, ms=[20.0 if v else 10.0 for v in verifies], computed=[5 if v else 1 for v in verifies]
+        )
+        taken = replace(taken, new_tokens=np.where(verifies, 1 + right, 1))
+        yields = tuple(StepCount(int(k), 1 + right) for k in np.flatnonzero(verifies) if right)
+        asked = builders.request("r", steps=taken, engine="vllm", output=n + right * n // 2, yields=yields)
+        process = builders.process(facts={"num_speculative_tokens": 4})
+        return builders.recording(asked, steps=[taken], processes=(process,))
+
+    found = speculation.speculation_loss(evidence(drafting(0), goal=Goal.TPOT))
+    assert isinstance(found, Finding)
+    assert found.prediction is not None and found.prediction.ratio > 1.2
+    assert speculation.speculation_loss(evidence(drafting(3), goal=Goal.TPOT)) is None
+    assert speculation.speculation_loss(evidence(scenes.chat(engine="vllm"), goal=Goal.TPOT)) is None
 
 
 def crowd(step_ms: Mapping[int, float], cap: int = 8) -> Recording:

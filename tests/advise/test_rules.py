@@ -20,6 +20,7 @@ from phasetrace.advise.rules import (
     prefill,
     prefix,
     queue,
+    speculation,
     step_cost,
 )
 from phasetrace.analyze import breakdown
@@ -39,6 +40,7 @@ MODULES = (
     prefill,
     prefix,
     queue,
+    speculation,
     step_cost,
 )
 NAMES = [rule.__name__.replace("_", "-") for rule in RULES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from phasetrace.advise import diagnose
 from phasetrace.analyze import breakdown
 from phasetrace.model import Diagnosis, Goal, Recording
 from phasetrace.semconv import Cause
-from tests.advise.server import load, serve
+from tests.advise.server import Asked, load, serve
+from tests.builders import MS
 
 
 def said(recording: Recording, goal: Goal = Goal.TTFT, **stated: Any) -> Diagnosis:
@@ -73,3 +75,55 @@ def test_a_served_load_has_no_such_cause(goal: Goal) -> None:
     found = said(serve(load(60, 200)), goal)
     wrong = {Cause.SLOTS_FULL, Cause.KV_FULL, Cause.OVERLOAD, Cause.TOKEN_BUDGET, Cause.PREEMPTION}
     assert not wrong & {finding.cause for finding in found.findings}
+
+
+def test_few_requests_at_a_time_leave_the_device_unused() -> None:
+    found = said(serve(load(40, 400)), Goal.THROUGHPUT)
+    assert found.cause == Cause.SMALL_BATCH
+    busy = said(serve(load(200, 10)), Goal.THROUGHPUT)
+    assert busy.cause != Cause.SMALL_BATCH
+
+
+def test_others_prompts_that_stretch_decode() -> None:
+    chats = load(60, 120, prompt=32, output=80)
+    long = [Asked(500 + 1000 * k, 4000, 4) for k in range(8)]
+    found = said(serve([*chats, *long], token_ms=0.12, budget=8192), Goal.TPOT)
+    assert found.cause == Cause.PREFILL_INTERFERENCE
+    calm = said(serve(chats, token_ms=0.12, budget=8192), Goal.TPOT)
+    assert calm.cause != Cause.PREFILL_INTERFERENCE
+
+
+def test_host_work_between_the_steps() -> None:
+    found = said(serve(load(40, 100), host=0.5), Goal.TPOT)
+    assert found.cause == Cause.HOST_GAP
+    assert found.findings[0].commands[0] == "--async-scheduling"
+
+
+def test_a_grammar_that_is_compiled_first() -> None:
+    recording = serve(load(20, 400), settings={"structured": True})
+    late = [
+        replace(
+            r, arrival_ns=r.arrival_ns - 600 * MS, received_ns=r.arrival_ns - 600 * MS, grammar_ns=580 * MS
+        )
+        for r in recording.requests
+    ]
+    found = said(replace(recording, requests=tuple(late)))
+    assert found.cause == Cause.GRAMMAR_COMPILE
+
+
+def test_long_answers_in_one_piece_are_to_be_streamed() -> None:
+    recording = serve(load(10, 4000, output=300))
+    whole = [replace(r, first_output_ns=r.finished_ns) for r in recording.requests]
+    found = said(replace(recording, requests=tuple(whole)))
+    assert found.cause == Cause.LONG_OUTPUT
+    assert "Stream" in found.findings[0].recommendation
+    streamed = [replace(r, first_output_ns=r.first_token_ns) for r in recording.requests]
+    assert said(replace(recording, requests=tuple(streamed))).cause != Cause.LONG_OUTPUT
+
+
+def test_a_budget_used_up_by_long_prompts() -> None:
+    chats = load(60, 50, prompt=32, output=8)
+    long = [Asked(500 * k, 6000, 8) for k in range(6)]
+    found = said(serve([*chats, *long], token_ms=0.05, budget=512, fixed_ms=4))
+    assert found.cause in (Cause.TOKEN_BUDGET, Cause.OVERLOAD)
+    assert Cause.TOKEN_BUDGET in [finding.cause for finding in found.findings]

@@ -17,6 +17,7 @@ from phasetrace.advise.rules import (
     prefill,
     prefix,
     queue,
+    speculation,
     step_cost,
 )
 from phasetrace.model import Finding, NotEnoughData
@@ -48,6 +49,6 @@ RULES: tuple[Rule, ...] = (
     step_cost.bandwidth_bound,
     step_cost.launch_bound,
     step_cost.logits_processing,
-    step_cost.speculation_loss,
+    speculation.speculation_loss,
     step_cost.weight_offload,
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
+import numpy as np
+
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import prediction
-from phasetrace.advise.recompute import recomputes
-from phasetrace.advise.words import count, percent, times
+from phasetrace.advise.gain import predict_rates, prediction
+from phasetrace.advise.knobs import CAPS
+from phasetrace.advise.recompute import PER_CALL, recomputes
+from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.tokens import decode_steps
 from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Prediction
 from phasetrace.semconv import Cause
@@ -15,6 +19,10 @@ from phasetrace.semconv import Cause
 SUGGESTED_BATCH = 16  # sequences: weights are read once for all; beyond, memory and waiting need thought
 UNEVEN = 0.8  # of the throughput: prompts and answers of a batch differ in length
 CHEAPER = 4  # times: by so much a decoding row may undercut a token of a short prompt, measured on CPU
+FEW = 8  # sequences: all common devices carry more for one reading of the weights
+WAITING = 0.1  # of the time in the queue: with more, the load is there already
+# Times a prompt's token, for a decoding row on a CPU: cores work badly on few rows; 1.4 to 3 measured.
+ON_CPU = 2.0
 DEARER = 4  # times a token of a prompt, for a decoding row: measured on one CPU core with a small model
 WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
 
@@ -22,6 +30,8 @@ WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
 def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Prompts that could share each read of the weights run one at a time, or contend as separate calls."""
     load = evidence.load
+    if evidence.goal is Goal.THROUGHPUT and evidence.engine not in PER_CALL:
+        return _served(evidence)
     if evidence.goal is not Goal.THROUGHPUT or load is None or not (load.loop or load.contending):
         return None
     if any(recomputes(evidence, r) for r in evidence.requests):
@@ -56,25 +66,75 @@ def small_batch(evidence: Evidence) -> Finding | NotEnoughData | None:
             if load.loop
             else f"Serve the calls that wait, about {batch} here, as one batch, from one thread."
         ),
-        commands=(
+        commands=evidence.typed(
+            Cause.SMALL_BATCH,
             (
-                f"batch = prompts[i:i + {batch}]\n"
-                'tokenizer.padding_side = "left"\n'
-                'inputs = tokenizer(batch, padding=True, return_tensors="pt")\n'
-                "model.generate(**inputs, max_new_tokens=n)",
-                "model.generate_batch(prompt_ids, generation_config)  # continuous batching",
-            )
-            if load.loop
-            else (
-                "# one thread owns the model; handlers put prompts into a queue and wait\n"
-                "prompts = [waiting.get(), *(waiting.get() for _ in range(waiting.qsize()))]\n"
-                'tokenizer.padding_side = "left"\n'
-                'inputs = tokenizer(prompts, padding=True, return_tensors="pt")\n'
-                "model.generate(**inputs, max_new_tokens=n)",
-            )
+                (
+                    f"batch = prompts[i:i + {batch}]\n"
+                    'tokenizer.padding_side = "left"\n'
+                    'inputs = tokenizer(batch, padding=True, return_tensors="pt")\n'
+                    "model.generate(**inputs, max_new_tokens=n)",
+                    "model.generate_batch(prompt_ids, generation_config)  # continuous batching",
+                )
+                if load.loop
+                else (
+                    "# one thread owns the model; handlers put prompts into a queue and wait\n"
+                    "prompts = [waiting.get(), *(waiting.get() for _ in range(waiting.qsize()))]\n"
+                    'tokenizer.padding_side = "left"\n'
+                    'inputs = tokenizer(prompts, padding=True, return_tensors="pt")\n'
+                    "model.generate(**inputs, max_new_tokens=n)",
+                )
+            ),
         ),
         tradeoff="Each prompt waits for its batch, whose KV cache takes memory; sort prompts by length.",
         prediction=found,
+    )
+
+
+def _served(evidence: Evidence) -> Finding | NotEnoughData | None:
+    """An engine that batches by itself, and is given few requests at a time."""
+    table, shared = evidence.table, evidence.shared
+    length = (table.end_ns - table.begin_ns).astype(np.float64)
+    known = table.running > 0
+    if not known.any() or evidence.phase_ns(Phase.QUEUE) >= WAITING * evidence.total_ns:
+        return None  # requests wait already: what they wait for is what to change
+    running = float((table.running * length)[known].sum() / length[known].sum())
+    cap = evidence.knob(*CAPS) or math.inf
+    wanted = min(max(SUGGESTED_BATCH, 2 * running), cap)
+    if running > FEW or wanted < 2 * running:
+        return None
+    if shared is None:
+        return NotEnoughData(
+            Cause.SMALL_BATCH, "steps with more sequences, to price one more: raise the load once"
+        )
+    gains = shared.gain(running, wanted)
+    if gains[0] < WORTH:
+        return None
+    decode = evidence.phase_ns(Phase.DECODE)
+    return Finding(
+        cause=Cause.SMALL_BATCH,
+        phase=Phase.DECODE,
+        ns=decode,
+        share=evidence.share(decode),
+        confidence="high" if running < shared.most / 2 else "medium",
+        evidence=(
+            f"{running:.2g} sequences share each read of the weights on average, and none waits for a slot",
+            f"a step takes {seconds(shared.step_ns(running))};"
+            f" {percent(shared.fixed_ns / shared.step_ns(running))} of that does not depend on how many run",
+            f"{wanted:,.0f} sequences a step would give about {times(gains[0])} of the tokens a second",
+        ),
+        recommendation=(
+            f"Give the engine more sequences at a time, about {wanted:,.0f}: raise the client's concurrency"
+            " (many requests in parallel), or hand a list of prompts to one call."
+        ),
+        commands=(
+            "llm.generate(prompts, sampling)  # all prompts in one call",
+            *evidence.typed(Cause.SMALL_BATCH),
+        )
+        if evidence.engine == "vllm"
+        else evidence.typed(Cause.SMALL_BATCH),
+        tradeoff="Each token takes a little longer; more KV cache is used.",
+        prediction=predict_rates(evidence, gains),
     )
 
 
@@ -121,9 +181,10 @@ def _token_costs(evidence: Evidence, step_ns: float) -> tuple[float, float] | No
     cost = evidence.prefill
     if cost is None:
         return None
+    row = ON_CPU if evidence.model is not None and evidence.model.device == "cpu" else 1.0
     if cost.fixed_ns is not None and cost.fixed_ns > 0:
-        return cost.per_token_ns, cost.per_token_ns * 2
+        return cost.per_token_ns * row, cost.per_token_ns * row * 2
     # One length of prompt only: its prefill read the weights, too, which a decode step takes about as long
     # for. Attention, and products of few rows, make a decoding row dearer on a small model.
     likely = max(0.0, cost.per_token_ns - step_ns / max(1, cost.longest))
-    return likely, cost.per_token_ns * DEARER
+    return likely * row, cost.per_token_ns * DEARER

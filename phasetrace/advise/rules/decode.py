@@ -68,10 +68,15 @@ def long_output(evidence: Evidence) -> Finding | NotEnoughData | None:
             ),
         ),
         recommendation=f"Write fewer tokens: about {keep:,} instead of {typical:,.0f}.",
-        commands=(
-            f"model.generate(**inputs, max_new_tokens={keep})  # the cap also bounds the slowest request",
-            f'prompt += " Answer in at most {max(1, round(keep * 0.7, -1)):,.0f} words."',
-            "model.generate(**inputs, streamer=TextIteratorStreamer(tokenizer))  # the first words at once",
+        commands=(f"SamplingParams(max_tokens={keep})  # the cap also bounds the slowest request",)
+        if evidence.engine == "vllm"
+        else evidence.typed(
+            Cause.LONG_OUTPUT,
+            (
+                f"model.generate(**inputs, max_new_tokens={keep})  # also bounds the slowest request",
+                f'prompt += " Answer in at most {max(1, round(keep * 0.7, -1)):,.0f} words."',
+                "model.generate(**inputs, streamer=TextIteratorStreamer(tokenizer))  # first words at once",
+            ),
         ),
         tradeoff="Answers that need more tokens are cut; ask for brevity, and keep the cap as the bound.",
         prediction=predict(
@@ -215,10 +220,13 @@ def many_sequences(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" {seconds(evidence.part_ns(Part.LOGITS, Phase.DECODE))} scoring",
         ),
         recommendation="Use fewer beams." if beams else "Ask for fewer sequences a prompt.",
-        commands=(
-            ("model.generate(**inputs, num_beams=1)",)
-            if beams
-            else ("model.generate(**inputs, num_return_sequences=1)",)
+        commands=evidence.typed(
+            Cause.MANY_SEQUENCES,
+            (
+                ("model.generate(**inputs, num_beams=1)",)
+                if beams
+                else ("model.generate(**inputs, num_return_sequences=1)",)
+            ),
         ),
         tradeoff="Fewer candidates: check the quality of answers with one.",
         prediction=predict(

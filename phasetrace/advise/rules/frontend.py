@@ -38,24 +38,32 @@ def frontend(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"{seconds(tokenizing)} of {seconds(spent)} are tokenising",
         ),
         recommendation=(
-            "Tokenise faster: many texts in one call, with a fast (Rust) tokenizer."
+            "Take work out of the server's front: more API server processes, tokenising, media decoding and"
+            " preprocessing off the event loop, more CPU cores."
+            if evidence.engine != "transformers"
+            else "Tokenise faster: many texts in one call, with a fast (Rust) tokenizer."
             if mostly_tokenizing
             else "Shorten or overlap what the application does before it calls the model."
         ),
-        commands=(
+        commands=evidence.typed(
+            Cause.FRONTEND,
             (
-                "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)\n"
-                'inputs = tokenizer(prompts, return_tensors="pt", padding=True)  # all prompts at once',
-            )
-            if mostly_tokenizing
-            else (
-                "# prepare the next request while the model answers this one\n"
-                "with ThreadPoolExecutor(1) as ahead:\n"
-                "    upcoming = ahead.submit(prepare, next_request)\n"
-                "    model.generate(**inputs)",
-            )
+                (
+                    "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)\n"
+                    'inputs = tokenizer(prompts, return_tensors="pt", padding=True)  # all prompts at once',
+                )
+                if mostly_tokenizing
+                else (
+                    "# prepare the next request while the model answers this one\n"
+                    "with ThreadPoolExecutor(1) as ahead:\n"
+                    "    upcoming = ahead.submit(prepare, next_request)\n"
+                    "    model.generate(**inputs)",
+                )
+            ),
         ),
-        tradeoff="Work done ahead holds memory, and is wasted when the request is not made.",
+        tradeoff="Processes of the front need cores of their own."
+        if evidence.engine != "transformers"
+        else "Work done ahead holds memory, and is wasted when the request is not made.",
         prediction=predict(
             evidence, Saving(first_ns=spent * AVOIDABLE, least=0.5 - spread / 2, most=1 / AVOIDABLE)
         ),

@@ -130,8 +130,9 @@ def gc_pause(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"the longest stopped the process for {seconds(longest)}",
         ),
         recommendation="Take what lives long out of the collector's sight, and collect less often.",
-        commands=(
-            "gc.collect(); gc.freeze()  # after the model is loaded\ngc.set_threshold(100_000, 50, 1000)",
+        commands=evidence.typed(
+            Cause.GC_PAUSE,
+            ("gc.collect(); gc.freeze()  # after the model is loaded\ngc.set_threshold(100_000, 50, 1000)",),
         ),
         tradeoff="Cycles of garbage live longer: watch the memory of the process.",
         prediction=predict(

@@ -141,13 +141,16 @@ def warm_up(evidence: Evidence) -> Finding | NotEnoughData | None:
             if recurring
             else "Warm the model before the first user: one call with a typical shape at start-up."
         ),
-        commands=(
+        commands=evidence.typed(
+            Cause.WARM_UP,
             (
-                'model.generate(**inputs, cache_implementation="static", max_new_tokens=n)  # one shape\n'
-                'tokenizer(prompts, padding="max_length", max_length=bucket)',
-            )
-            if recurring
-            else ("model.generate(**typical_inputs, max_new_tokens=8)  # once, before serving",)
+                (
+                    'model.generate(**inputs, cache_implementation="static", max_new_tokens=n)  # one shape\n'
+                    'tokenizer(prompts, padding="max_length", max_length=bucket)',
+                )
+                if recurring
+                else ("model.generate(**typical_inputs, max_new_tokens=8)  # once, before serving",)
+            ),
         ),
         tradeoff="Start-up takes as much longer; measure without the first request.",
         prediction=predict(

@@ -24,8 +24,6 @@ IDLE_DEVICE = 0.4  # of a step in which the device has nothing to do: the host i
 HOST_WORK = 0.3  # of decode outside forward, processors and streamer: Python around a small model
 PROCESSING = 0.15  # of decode: greedy choice alone takes under 5 %
 CHOOSING = 0.03  # of decode: what choosing a token takes in any case
-SPECULATIVE = ("assisted", "prompt_lookup")
-CLEAR_LOSS = 1.05  # times a plain step a token: below, drafting is a draw
 FASTEST_LINK = 64e9  # bytes a second: PCIe 5.0 x16; no host link that weights cross is faster
 
 
@@ -55,9 +53,12 @@ def bandwidth_bound(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" {seconds(floor)} ({percent(reached)} of it)",
         ),
         recommendation="Make the weights smaller (quantise), or share each read among more sequences.",
-        commands=(
-            "quantized = TorchAoConfig('int8_weight_only')\n"
-            "AutoModelForCausalLM.from_pretrained(name, quantization_config=quantized)",
+        commands=evidence.typed(
+            Cause.BANDWIDTH_BOUND,
+            (
+                "quantized = TorchAoConfig('int8_weight_only')\n"
+                "AutoModelForCausalLM.from_pretrained(name, quantization_config=quantized)",
+            ),
         ),
         tradeoff="Quantised weights may change answers, and win nothing where arithmetic is the bound.",
         prediction=predict(evidence, Saving(decode_ns=floor / 2 * steps, least=0.5, most=1.0)),
@@ -101,8 +102,9 @@ def launch_bound(evidence: Evidence) -> Finding | NotEnoughData | None:
         p.ns for phase in evidence.breakdown.phases if phase.phase is Phase.DECODE for p in phase.parts
     )
     around = split - evidence.forward_ns(Phase.DECODE)
+    waits = evidence.asynchronous  # Python may only be waiting for the device
     around -= sum(evidence.part_ns(part, Phase.DECODE) for part in work)
-    if split and around >= HOST_WORK * decode and not evidence.asynchronous:
+    if split and around >= HOST_WORK * decode and evidence.engine == "transformers" and not waits:
         return _launch_finding(
             evidence,
             f"{percent(around / decode)} of decode is Python around the forward pass: {seconds(around)}",
@@ -143,55 +145,15 @@ def logits_processing(evidence: Evidence) -> Finding | NotEnoughData | None:
             *((f"a repetition penalty of {penalties[0]:g} is set",) if penalties else ()),
         ),
         recommendation="Drop or speed up logits processors: penalties, grammars, scores that nobody reads.",
-        commands=(
-            "model.generate(**inputs, repetition_penalty=1.0, no_repeat_ngram_size=0, output_scores=False)",
-            "model.generate(**inputs, logits_processor=None, do_sample=False)",
+        commands=evidence.typed(
+            Cause.LOGITS_PROCESSING,
+            (
+                "model.generate(**inputs, repetition_penalty=1.0, no_repeat_ngram_size=0)",
+                "model.generate(**inputs, logits_processor=None, do_sample=False)",
+            ),
         ),
         tradeoff="Output changes with the processors; keep those that the task needs, as tensor operations.",
         prediction=predict(evidence, Saving(first_ns=first, decode_ns=avoidable, least=0.7, most=1.0)),
-    )
-
-
-def speculation_loss(evidence: Evidence) -> Finding | NotEnoughData | None:
-    """Drafting costs more than the accepted tokens save."""
-    speculating = [r for r in evidence.requests if r.request.mode in SPECULATIVE]
-    counted = [(r, n) for r in speculating if (n := decode_steps(r.request, evidence.table))]
-    decode = sum(r.phase_ns(Phase.DECODE) for r in speculating)
-    if not speculating or evidence.share(decode) < OWNS / 2:
-        return None
-    if not counted:
-        return NotEnoughData(
-            Cause.SPECULATION_LOSS, "steps, to count the tokens that each verification accepted"
-        )
-    steps = sum(n for _, n in counted)
-    tokens = sum((r.request.longest_output or 1) - 1 for r, _ in counted)
-    spent = sum(r.phase_ns(Phase.DECODE) for r, _ in counted)
-    draft = sum(r.part_ns(Phase.DECODE, Part.DRAFT) for r, _ in counted)
-    plain = [r.tpot_ns for r in evidence.requests if r.request.mode not in SPECULATIVE and r.tpot_ns]
-    # A plain step takes no longer than a verification, which computes more positions and reads the same
-    # weights.
-    each = statistics.median(plain) if plain else (spent - draft) / steps
-    if tokens == 0 or spent / tokens < CLEAR_LOSS * each:
-        return None
-    saved = spent - each * tokens
-    return Finding(
-        cause=Cause.SPECULATION_LOSS,
-        phase=Phase.DECODE,
-        ns=int(saved),
-        share=evidence.share(saved),
-        confidence="high",
-        evidence=(
-            f"a step gives {tokens / steps:.2f} tokens; {percent(draft / spent)} of decode is drafting",
-            f"{seconds(spent / tokens)} a token with drafts; a plain step takes"
-            f" {'' if plain else 'at most '}{seconds(each)}",
-        ),
-        recommendation="Switch speculation off, or draft fewer tokens with a cheaper draft.",
-        commands=(
-            "model.generate(**inputs)  # without assistant_model / prompt_lookup_num_tokens",
-            "assistant.generation_config.num_assistant_tokens = 2",
-        ),
-        tradeoff="Inputs whose drafts are accepted (code edits, quotes) lose their gain.",
-        prediction=predict(evidence, Saving(decode_ns=saved, least=0.8, most=1.0 if plain else 1.5)),
     )
 
 
@@ -222,9 +184,12 @@ def weight_offload(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" link, a step takes {seconds(forward / steps)}",
         ),
         recommendation="Keep all weights on the device: quantise them, or take a smaller model.",
-        commands=(
-            "AutoModelForCausalLM.from_pretrained(name, device_map={'': 0},\n"
-            "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))",
+        commands=evidence.typed(
+            Cause.WEIGHT_OFFLOAD,
+            (
+                "AutoModelForCausalLM.from_pretrained(name, device_map={'': 0},\n"
+                "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))",
+            ),
         ),
         tradeoff="Quantised weights may change answers; where offloading stays, a batch shares transfers.",
         prediction=predict(
@@ -250,9 +215,12 @@ def _launch_finding(evidence: Evidence, why: str, waits: float, confidence: str)
         confidence=confidence,
         evidence=(why, *(("the model is compiled already",) if compiled else ())),
         recommendation="Launch each step as one graph: a static cache and a compiled forward pass.",
-        commands=(
-            'model.generate(**inputs, cache_implementation="static")  # compiles decode on a GPU',
-            'model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)',
+        commands=evidence.typed(
+            Cause.LAUNCH_BOUND,
+            (
+                'model.generate(**inputs, cache_implementation="static")  # compiles decode on a GPU',
+                'model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)',
+            ),
         ),
         tradeoff="The first request of each shape waits for compilation; a static cache is full length.",
         # Graphs take the launches away, not all of the host's work: half of the wait is what can be relied
