@@ -17,6 +17,8 @@ MODULES = (
     "verdict",
     "tokens",
     "request",
+    "rows",
+    "paint",
     "waterfall",
     "batch",
     "distributions",

@@ -99,6 +99,7 @@ def test_every_picture_is_there(tab: Tab) -> None:
     assert tab.page.locator("[data-chart] canvas, [data-chart].plot canvas").count() >= 8
     for title in (
         "Who owns the percentiles",
+        "What held tokens up",
         "Who slowed the others",
         "What a step costs",
         "What this rests on",

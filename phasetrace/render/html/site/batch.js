@@ -20,7 +20,8 @@ export function batchTimeline(run, view) {
   return shown.map(([name, title, color]) => {
     const plot = el("div", { class: "plot", "aria-label": `${title}, over time` });
     const value = el("output", { class: "figure" });
-    const host = el("div", { class: "small-chart", "data-chart": name }, el("h3", {}, title, value), plot);
+    const most = run.steps[name].reduce((a, b) => Math.max(a, b), 0);
+    const host = el("div", { class: "small-chart", "data-chart": name }, el("h3", {}, el("span", {}, title, el("span", { class: "most" }, `at most ${count(most)}`)), value), plot);
     // The place must be on the page before a plot can measure it.
     queueMicrotask(() => draw(plot, value, order, run.steps[name], color, view));
     return host;
@@ -31,8 +32,9 @@ function draw(host, value, order, column, color, view) {
   const plot = chart(
     host,
     {
-      height: 96,
-      axes: [{ format: (s) => (s === 0 ? "0" : duration(s * 1e9)) }, { format: count, size: 54 }],
+      height: 84,
+      padding: [4, 0, 0, 0], // as wide as the waterfall, so that times stand below each other
+      axes: [{ format: inside }, { format: () => "", size: 0 }],
       scales: { x: { time: false, range: () => [view.from / 1e6, view.to / 1e6] }, y: { range: (_, low, high) => [0, Math.max(1, high) * 1.1] } },
       cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
       series: [{}, { stroke: color, fill: () => translucent(color(), 0.3), width: 1.25, points: { show: false }, paths: uPlot.paths.stepped({ align: 1 }) }],
@@ -48,6 +50,9 @@ function draw(host, value, order, column, color, view) {
   );
   if (plot) view.onChange(() => plot.setData(inView(order, column, view, host.clientWidth)));
 }
+
+// A nought at the very edge would be cut in half.
+const inside = (s) => (s === 0 ? "" : duration(s * 1e9));
 
 function zoomTo(plot, view) {
   const { left, width } = plot.select;

@@ -13,13 +13,17 @@ export function onPhase(phase) {
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111" : "#fff";
 }
 
+let resolved = new Map(); // what a painting asks for a thousand times
+
 // A colour of style.css by its name: `themed("--ink")`.
 export function themed(name) {
+  if (resolved.has(name)) return resolved.get(name);
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
   const color = getComputedStyle(probe).color;
   probe.remove();
+  resolved.set(name, color);
   return color;
 }
 
@@ -28,7 +32,10 @@ const redraws = new Set();
 // Called with each change of the theme, and before printing, which is always light.
 export const onTheme = (redraw) => redraws.add(redraw);
 
-export const retheme = () => redraws.forEach((redraw) => redraw());
+export function retheme() {
+  resolved = new Map();
+  redraws.forEach((redraw) => redraw());
+}
 
 export function theme(to) {
   document.documentElement.dataset.theme = to;

@@ -4,7 +4,7 @@ import { report } from "./data.js";
 import { el, section } from "./dom.js";
 import { onTheme, themed } from "./colors.js";
 import { chart, HAVE_CHARTS, rule, translucent } from "./charts.js";
-import { count, duration, metricName, seconds } from "./format.js";
+import { count, fromZero, metricName, seconds } from "./format.js";
 
 const BINS = 36;
 const METRICS = ["ttft", "tpot", "e2e"];
@@ -31,7 +31,7 @@ function draw(host, name, values, note) {
     host,
     {
       height: 190,
-      axes: [{ format: (s) => (s === 0 ? "0" : duration(s * 1e9)), space: 64 }, { format: count, size: 40 }],
+      axes: [{ format: fromZero, space: 64 }, { format: count, size: 40 }],
       scales: { x: { time: false, range: [edges[0], edges.at(-1) + width] }, y: { range: (_, low, high) => [0, (high || 1) * 1.25] } },
       series: [{}, { stroke: accent, fill: () => translucent(accent(), 0.55), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.9], align: 1 }) }],
       hooks: {

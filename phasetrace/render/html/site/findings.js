@@ -34,8 +34,10 @@ export function owners() {
     seconds(owner.seconds),
     phaseBar(owner.phases, "Phases", 0.14),
   ]);
+  const shown = (group) => el("div", { class: "group" }, group && el("h3", {}, group), table(["", "", ""], rows(group), { class: "owners", label: group ?? "All requests" }));
+  const [all, ...apart] = groups.map(shown);
   return section("Who owns the percentiles", "The phases of the requests around each percentile: what a typical one waits for is seldom what a slow one does.",
-    ...groups.map((group) => el("div", { class: "group" }, group && el("h3", {}, group), table(["", "", ""], rows(group), { class: "owners", label: group ?? "All requests" }))));
+    all, apart.length > 0 && el("details", { class: "more" }, el("summary", {}, "The same by kind of request"), ...apart));
 }
 
 export function stalls() {
@@ -59,12 +61,12 @@ export function interference(run, open) {
     const request = run.requests[place];
     return [
       button(request.name, () => open(request), { class: "link" }),
-      request.prompt === null ? "" : `${request.prompt.toLocaleString("en-US")} prompt tokens`,
-      el("div", { class: "track" }, el("div", { class: "fill", style: { width: `${((100 * ns) / most).toFixed(1)}%` } })),
       duration(ns),
+      el("div", { class: "track" }, el("div", { class: "fill", style: { width: `${((100 * ns) / most).toFixed(1)}%` } })),
+      request.prompt === null ? "" : `${count(request.prompt)} prompt tokens`,
     ];
   });
-  return section("Who slowed the others", "Decode time that reading a request's prompt cost all others.", table(["request", "", "", "cost"], rows, { class: "costs", label: "Interference" }));
+  return section("Who slowed the others", "Decode time that reading a request's prompt cost all others.", table(["request", "cost", "", "for"], rows, { class: "costs", label: "Interference" }));
 }
 
 const TERMS = {

@@ -16,6 +16,9 @@ export function duration(ns) {
   return `${threeDigits(ns / size)} ${unit}`;
 }
 
+// For an axis: a nought without a unit.
+export const fromZero = (s) => (s === 0 ? "0" : duration(s * 1e9));
+
 export const seconds = (s) => duration(known(s) ? s * 1e9 : null);
 
 export function share(ratio) {

@@ -3,7 +3,7 @@
 import { button, el, present, table } from "./dom.js";
 import { PHASES, phaseColor, themed } from "./colors.js";
 import { chart } from "./charts.js";
-import { count, counted, duration, share } from "./format.js";
+import { count, counted, duration, fromZero, share } from "./format.js";
 import { phaseBar } from "./verdict.js";
 import { tokenAt, tokensOf } from "./tokens.js";
 
@@ -112,14 +112,14 @@ export function phasesOf(request) {
 function drawTokens(host, request, { times, gaps }) {
   const x = Array.from(times.subarray(1), (time) => (time - request.arrival) / 1e6);
   const late = new Map(request.stalls.map((stall) => [stall.end, stall]));
-  const usual = Array.from(gaps, (gap, i) => (late.has(times[i + 1]) ? null : gap / 1e3));
-  const stalled = Array.from(gaps, (gap, i) => (late.has(times[i + 1]) ? gap / 1e3 : null));
+  const usual = Array.from(gaps, (gap, i) => (late.has(times[i + 1]) ? null : gap / 1e6));
+  const stalled = Array.from(gaps, (gap, i) => (late.has(times[i + 1]) ? gap / 1e6 : null));
   const points = (size, color) => ({ show: true, size, fill: color, stroke: color, width: 0 });
   const plot = chart(
     host,
     {
       height: 190,
-      axes: [{ format: (s) => duration(s * 1e9) }, { format: (ms) => duration(ms * 1e6), size: 62 }],
+      axes: [{ format: fromZero }, { format: fromZero, size: 62 }],
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, (high || 1) * 1.08] } },
       series: [
         {},

@@ -10,10 +10,10 @@ export function roofline() {
   if (!data.roofline || !HAVE_CHARTS) return null;
   const { points, bandwidth_bytes_s: bandwidth, flops_s: flops } = data.roofline;
   const note = el("output", { class: "figure" });
-  const host = el("div", { class: "plot", "data-chart": "roofline", "aria-label": "Roofline: operations a second over operations a byte" });
+  const host = el("div", { class: "plot", "data-chart": "roofline", "aria-label": "Roofline: FLOP a second over FLOP a byte" });
   const hint = bandwidth
     ? "Each point is steps of like size; the line is what the machine can do. Attention and the KV cache are not counted."
-    : "Each point is steps of like size. What the machine can do is not known: `phasetrace bench` measures it, `--ceilings` tells it.";
+    : "Each point is steps of like size. What the machine can do is not known: phasetrace bench measures it, and --ceilings brings it here.";
   queueMicrotask(() => draw(host, points, bandwidth, flops, note));
   return section("How well the machine was used", hint,
     el("p", { class: "keys" }, key("decode", "steps that only decode"), key("prefill", "steps that read prompts"), note), host);
@@ -31,14 +31,14 @@ function draw(host, points, bandwidth, flops, note) {
   const dots = (kind) => ({ label: kind, paths: () => null, points: { show: true, size: 9, width: 1, fill: phaseColor(kind), stroke: () => themed("--ground") } });
   const ys = points.map((p) => p.flops_s).concat(roof.filter((y) => y !== null));
   const reach = [10 ** Math.floor(Math.log10(Math.min(...ys) / 1.2)), 1.6 * Math.max(...ys)];
-  const decades = (_, __, least, most) => powersOfTen(least, most);
+  const decades = (_, axis, least, most) => powersOfTen(axis ? least * 1.01 : least, most);
   chart(
     host,
     {
       height: 300,
       axes: [
-        { format: (x) => `${threeDigits(x)} op/B`, splits: decades },
-        { format: (y) => siPrefixed(y, "op/s"), size: 76, splits: decades },
+        { format: (x) => `${threeDigits(x)} FLOP/B`, splits: decades },
+        { format: (y) => siPrefixed(y, "FLOP/s"), size: 84, splits: decades },
       ],
       scales: { x: { time: false, distr: 3, range: [low, high] }, y: { distr: 3, range: reach } },
       series: [{}, { stroke: () => themed("--ink"), width: 1.5, points: { show: false }, spanGaps: true }, dots("prefill"), dots("decode")],
@@ -56,5 +56,5 @@ function powersOfTen(least, most) {
 
 function tell(plot, points, xs, note) {
   const here = points.filter((p) => p.intensity === xs[plot.cursor.idx]);
-  note.textContent = here.map((p) => `${counted(p.steps, p.kind + " step")} of ${threeDigits(p.tokens)} tokens: ${siPrefixed(p.flops_s, "op/s")}`).join("; ");
+  note.textContent = here.map((p) => `${counted(p.steps, p.kind + " step")} of ${threeDigits(p.tokens)} tokens: ${siPrefixed(p.flops_s, "FLOP/s")}`).join("; ");
 }
