@@ -93,6 +93,9 @@ class Core:
                 try:
                     self.recorder.stage("engine-start", begin, now())
                     facts.tell(self.recorder, engine.vllm_config)
+                    self.recorder.facts(
+                        layout.ENGINE, facts.ENGINE_KEY, {"engine": "vllm", "role": "engine core"}
+                    )
                 except Exception as error:
                     START.fail(error)
 

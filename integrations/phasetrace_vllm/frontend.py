@@ -12,6 +12,7 @@ from phasetrace_agent.recorder import Recorder
 from . import extract
 from .around_calls import around_add_async, around_call, around_chat, around_render, around_render_async
 from .calls import Entry, current
+from .facts import ENGINE_KEY
 from .http import EXCHANGE, put_around
 
 Function = Callable[..., Any]
@@ -75,6 +76,7 @@ def hook_app(recorder: Recorder, module: Any) -> list[str]:
             app = original(*args, **kwargs)
             try:
                 put_around(app, recorder)
+                recorder.facts(layout.ENGINE, ENGINE_KEY, {"engine": "vllm", "role": "API server"})
             except Exception as error:
                 EXCHANGE.fail(error)
             return app

@@ -83,7 +83,8 @@ class Stages:
                 try:
                     self.recorder.stage(name, begin, now())
                     if method == "load_model":
-                        told = {"engine": "vllm", **weights(getattr(owner, "model_runner", None))}
+                        told: dict[str, Any] = {"engine": "vllm", "role": "worker"}
+                        told |= weights(getattr(owner, "model_runner", None))
                         self.recorder.facts(layout.ENGINE, ENGINE_KEY, told)
                 except Exception as error:
                     START.fail(error)

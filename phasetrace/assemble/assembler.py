@@ -9,7 +9,7 @@ from phasetrace.assemble.process_state import ProcessState
 from phasetrace.assemble.spool import Record, SegmentInfo
 from phasetrace.assemble.wall_clock import WallClock
 from phasetrace.assemble.workers import Workers
-from phasetrace.model import ModelFacts, Pause, Process, Recording, Request, Stage, Steps
+from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Stage, Steps
 
 
 class Assembler:
@@ -26,6 +26,7 @@ class Assembler:
         self._processes: dict[str, ProcessState] = {}
         self._begin: int | None = None
         self._end: int | None = None
+        self._defects: list[Defect] = []  # that were not given out yet
 
     def feed(self, info: SegmentInfo, records: Iterable[Record]) -> None:
         """Take in what one read of a segment gave."""
@@ -44,9 +45,20 @@ class Assembler:
         self._processes[key].facts.lost(records)
 
     def process_ended(self, key: str) -> None:
-        """No more records will come of this process: its live requests were cut off."""
-        if key in self._processes:
-            self._processes[key].end()
+        """No more records will come of this process: its live requests were cut off, and that is said."""
+        state = self._processes.get(key)
+        if state is None:
+            return
+        own = state.under_way
+        others = max(other.under_way for other in self._processes.values())
+        if own:
+            self._say(f"{state.facts.title} ended in the midst of {_requests(own)}")
+        elif others and state.facts.serves:
+            self._say(f"{state.facts.title} ended with {_requests(others)} under way")
+        state.end()
+
+    def _say(self, sentence: str) -> None:
+        self._defects.append(Defect(sentence))
 
     def holds_back(self, key: str) -> bool:
         """Whether something of this process was taken in and not given out: its segments would be needed."""
@@ -69,7 +81,8 @@ class Assembler:
             models |= state.models()
             if (process := state.process(with_counters=bool(ended))) is not None:
                 processes.append(process)
-        if not (requests or steps or pauses or stages or models or processes):
+        defects, self._defects = self._defects, []
+        if not (requests or steps or pauses or stages or models or processes or defects):
             return Recording()
         self._widen(processes)
         return Recording(
@@ -79,6 +92,7 @@ class Assembler:
             stages=tuple(stages),
             models=models,
             processes=tuple(processes),
+            defects=tuple(defects),
             begin_ns=self._begin,
             end_ns=self._end,
         )
@@ -98,3 +112,7 @@ class Assembler:
         ends = [t for t in (self._end, *(p.end_ns for p in processes)) if t is not None]
         self._begin = min(begins, default=None)
         self._end = max(ends, default=None)
+
+
+def _requests(count: int) -> str:
+    return f"{count:,} request{'s' * (count != 1)}"

@@ -54,6 +54,18 @@ class ProcessFacts:
         """The process's engine, for requests that do not name theirs."""
         return next(iter(self._engines), "unknown")
 
+    @property
+    def title(self) -> str:
+        """Who it is, for sentences: what it is to its engine, else the script it runs."""
+        told = self._process
+        who = self._knobs.get("role") or told.get("script") or told.get("executable") or "a program"
+        return f"{who} (process {self._info.pid})"
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is a part of an engine that other processes' requests need."""
+        return "role" in self._knobs
+
     def add(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
         """Merge a FACTS record."""
         if scope == layout.PROCESS:

@@ -21,10 +21,6 @@ from phasetrace.assemble.workers import Workers
 from phasetrace.model import ModelFacts, PrefixChunk, Process, Request, Steps
 from phasetrace_agent import layout
 
-# Other threads' segments may hold a finished request's last steps and are drained in turn; after this many
-# drains without them they are lost, and the request is let go without them.
-_PATIENCE = 10
-
 
 class ProcessState:
     """Sorts a process's records into requests, streams and facts, and gives out what is complete."""
@@ -76,6 +72,11 @@ class ProcessState:
     def holds_back(self) -> bool:
         """Whether something was taken in that cannot be given out yet."""
         return bool(self._requests) or any(stream.waiting() for stream in self._streams.values())
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have arrived here and not ended."""
+        return sum(state.under_way for state in self._requests.values())
 
     def end(self) -> None:
         """The process is gone: whatever is live was cut off."""
@@ -238,7 +239,7 @@ class ProcessState:
         """Whether nothing more is to be expected of it, on any side."""
         if state.given_out:
             return True
-        if not self._told(state):
+        if not state.has_told(self._streams.get(state.stream), self._ended):
             return False
         if state.side == FRONTEND and self._joins.cores_of(state):
             return False  # it is given out with the core's side
@@ -246,20 +247,6 @@ class ProcessState:
         if frontend is None:
             return True
         return all(side.told for side in (frontend, *self._joins.cores_of(frontend)))
-
-    def _told(self, state: RequestState) -> bool:
-        """Whether this side has said its last word.
-
-        A finished one is held back until the next take: its last device time or detail may come after it, and
-        so may the first word of its other side.
-        """
-        if self._ended:
-            state.told = True
-        elif state.finished is not None:
-            state.takes_since_finished += 1
-            here = state.arrived is not None and state.steps_are_here(self._streams.get(state.stream))
-            state.told = state.takes_since_finished > (1 if here else _PATIENCE)
-        return state.told
 
     def _cut_own(self, state: RequestState, stream: Stream) -> list[Steps]:
         indices = stream.waiting()

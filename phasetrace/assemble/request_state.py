@@ -12,6 +12,9 @@ from phasetrace.assemble.stream import Stream
 from phasetrace.model import Ints, PrefixChunk
 
 Span = tuple[int, int]  # first and last step
+# Other threads' segments may hold a finished request's last steps and are drained in turn; after this many
+# drains without them they are lost, and the request is let go without them.
+_PATIENCE = 10
 
 
 @dataclass(slots=True)
@@ -87,6 +90,25 @@ class RequestState:
     def mark(self, point: int, time: int) -> None:
         """Take note of the moment it passed a point."""
         self.marks.setdefault(point, []).append(time)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has arrived and not ended."""
+        return self.arrived is not None and self.finished is None and not (self.told or self.given_out)
+
+    def has_told(self, stream: Stream | None, ended: bool) -> bool:
+        """Whether this side has said its last word, asked once a take; `ended` if its process has.
+
+        A finished one is held back until the next take: its last device time or detail may come after it, and
+        so may the first word of its other side.
+        """
+        if ended:
+            self.told = True
+        elif self.finished is not None:
+            self.takes_since_finished += 1
+            here = self.arrived is not None and self.steps_are_here(stream)
+            self.told = self.takes_since_finished > (1 if here else _PATIENCE)
+        return self.told
 
     def steps_are_here(self, stream: Stream | None) -> bool:
         """Whether every step up to its last one has come in; True where its last one is not known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -254,3 +255,32 @@ def test_queue_and_blocks_hold_until_they_change(server: Server) -> None:
 
 def test_the_reasons_to_wait_are_the_same_on_both_sides_of_the_spool() -> None:
     assert [wait.value for wait in Wait] == list(layout.HEAD_REASONS)
+
+
+def test_a_process_that_ends_in_the_midst_of_requests_is_named() -> None:
+    server = Server()
+    server.core = replace(server.core, pid=7)
+    server.asked(1, "r", 0)
+    server.received(11, "r", 4)
+    worker = SegmentInfo("00000000000000b0", 3, 1, 0, 0, 0, EPOCH)
+    for info, role in ((server.core, "engine core"), (worker, "worker")):
+        facts = layout.encode_blob(0, layout.ENGINE, 0, {"engine": "vllm", "role": role})
+        server.assembler.feed(info, [(layout.FACTS, facts)])
+    for info in (worker, server.core):
+        server.assembler.process_ended(info.process)
+    server.answered(1, 30, output=0, reason="error", error="EngineDeadError")
+    server.assembler.process_ended(server.frontend.process)
+    recording = server.assembler.close()
+    assert only(recording).status is RequestStatus.FAILED
+    assert [defect.defect for defect in recording.defects] == [
+        "worker (process 3) ended with 1 request under way",
+        "engine core (process 7) ended in the midst of 1 request",
+    ]
+
+
+def test_a_process_that_ends_with_nothing_left_to_do_is_no_defect(server: Server) -> None:
+    server.serve()
+    server.answered(1, 30, output=2)
+    for info in (server.core, server.frontend):
+        server.assembler.process_ended(info.process)
+    assert server.assembler.close().defects == ()
