@@ -133,6 +133,7 @@ class Attribute(Described):
     MODE = ("phasetrace.request.mode", "", "greedy, sample, beam, assisted, prompt_lookup, ...")
     STATUS = ("phasetrace.request.status", "", "ok, failed, or cut-off with the recording")
     FINISH_REASON = ("phasetrace.request.finish_reason", "", "why the request as a whole ended")
+    SENT = ("phasetrace.request.sent", "ns", "since the epoch: its client sent it")
     RECEIVED = ("phasetrace.request.received", "ns", "since the epoch: the engine had it")
     SCHEDULED = ("phasetrace.request.scheduled", "ns", "since the epoch: its first step began")
     FIRST_TOKEN = ("phasetrace.request.first_token", "ns", "since the epoch: its first token was there")

@@ -115,13 +115,15 @@ def stretches(request: Request) -> Iterator[Stretch]:
 
 def _between_marks(request: Request) -> Iterator[Stretch]:
     assert request.finished_ns is not None
-    now = request.arrival_ns
+    now = request.begin_ns
 
     def until(phase: Phase, mark: int) -> Stretch:
         nonlocal now
         begin, now = now, mark
         return Stretch(phase, begin, mark)
 
+    if request.sent_ns is not None:
+        yield until(Phase.CLIENT, request.arrival_ns)
     if request.received_ns is not None:
         yield until(Phase.FRONTEND, request.received_ns)
     if request.scheduled_ns is not None:

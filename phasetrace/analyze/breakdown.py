@@ -61,7 +61,7 @@ def breakdown(recording: Recording) -> Breakdown:
 
 def _request(request: Request, table: StepTable, clock: PauseClock, repeated: int | None) -> RequestBreakdown:
     assert request.finished_ns is not None
-    e2e = request.finished_ns - request.arrival_ns
+    e2e = request.finished_ns - request.begin_ns
     return RequestBreakdown(
         request=request,
         phases=phases(request, table, clock),

@@ -92,6 +92,8 @@ def beside(recording: Recording, table: StepTable) -> tuple[Defect, ...]:
 
 def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
     yield from _disorder(request, MARKS)
+    if request.sent_ns is not None:
+        yield from _disorder(request, ("sent_ns", "arrival_ns"))
     if request.first_output_ns is not None:
         yield from _disorder(request, HANDED)
     if request.status is not RequestStatus.OK:
@@ -101,7 +103,7 @@ def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
         return
     if request.finished_ns == request.arrival_ns:
         yield "took no time at all: impossible"
-    if request.finished_ns - request.arrival_ns > LONGEST_NS:
+    if request.finished_ns - request.begin_ns > LONGEST_NS:
         yield "took more than a year: one of its times is wrong"
     yield from _impossible_counts(request)
     yield from broken.within(request)

@@ -15,9 +15,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def ttft_ns(request: Request) -> int | None:
-    """Arrival until the user had the first of the answer, else, where that was not observed, the engine."""
+    """Its begin until the user had the first of the answer, else, where that was not observed, the engine."""
     first = request.first_token_ns if request.first_output_ns is None else request.first_output_ns
-    return None if first is None else first - request.arrival_ns
+    return None if first is None else first - request.begin_ns
 
 
 def tpot_ns(request: Request) -> float | None:

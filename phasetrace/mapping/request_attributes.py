@@ -28,6 +28,7 @@ _PLAIN = {
     "engine": A.PROVIDER,
     "operation": A.OPERATION,
     "model": A.MODEL_KEY,
+    "sent_ns": A.SENT,
     "received_ns": A.RECEIVED,
     "scheduled_ns": A.SCHEDULED,
     "first_token_ns": A.FIRST_TOKEN,

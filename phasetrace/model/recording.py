@@ -53,8 +53,8 @@ class PrefixChunk:
 class Request:
     """One `generate()` call, one prompt given to a server, or one HTTP request.
 
-    The marks are in order where known: arrival <= received <= scheduled <= first token <= last token <=
-    finished, and first token <= first output <= finished. `stream`, `first_step` and `last_step` tie the
+    The marks are in order where known: sent <= arrival <= received <= scheduled <= first token <= last token
+    <= finished, and first token <= first output <= finished. `stream`, `first_step` and `last_step` tie the
     request to the steps it took part in; every step of that range gave each of its unfinished sequences one
     token, except where `yields` says otherwise. `prefill_chunks` names the steps that read prompt tokens
     (the last of them gives the first token) with the positions computed, padding included, summed over
@@ -102,8 +102,14 @@ class Request:
     first_output_ns: int | None = (
         None  # the user was handed the first of the answer: all of it, unless streamed
     )
+    sent_ns: int | None = None  # its client sent it, by the client's clock; known from the client's span
     external_id: str | None = None  # the engine's own id of it
     derived: frozenset[str] = frozenset()  # names of the fields above that were derived, not observed
+
+    @property
+    def begin_ns(self) -> int:
+        """When its wall clock begins: it was sent, else, where no client tells, it arrived."""
+        return self.arrival_ns if self.sent_ns is None else self.sent_ns
 
     @property
     def prompt_tokens(self) -> int | None:

@@ -30,12 +30,23 @@ class Family:
     head: Written
     dialect: Dialect
     stages: list[tuple[Stage, Written]] = field(default_factory=list)
+    inside: list[Span] = field(default_factory=list)  # spans under it whose events are its moments
     prefiller: Family | None = None  # another server's request that read the prompt for this one
     outer: Written | None = None  # the proxy's span around both
 
 
-def families(written: Iterable[Written], own: Iterable[Span], doubts: Doubts) -> list[Family]:
-    """All requests. `own` are phasetrace's own, around which others may have made spans as well."""
+def place_of(span: Span) -> Place:
+    """Where a span is."""
+    return span.trace_id, span.span_id
+
+
+def families(
+    written: Iterable[Written], own: Iterable[Span], doubts: Doubts
+) -> tuple[list[Family], dict[Place, int]]:
+    """All requests, and when clients sent those that a client's span lies around.
+
+    `own` are phasetrace's own, around which others may have made spans as well.
+    """
     spans = _without_copies(written, doubts)
     dialects = {place: dialect for place, w in spans.items() if (dialect := dialect_of(w)) is not None}
     heads = {place: Family(spans[place], dialect) for place, dialect in dialects.items()}
@@ -44,12 +55,18 @@ def families(written: Iterable[Written], own: Iterable[Span], doubts: Doubts) ->
         by_trace[place[0]].append(place)
     for place, w in spans.items():
         stage = STAGES.get(w.span.name)
-        if stage is not None and place not in heads:
+        if place in heads:
+            continue
+        if stage is not None:
             _adopt(stage, w, spans, heads, by_trace)
+        elif w.span.events and (above := _nearest(w.span, spans, heads)) is not None:
+            heads[above].inside.append(w.span)
     engines = [place for place in heads if not _from_outside(heads[place])]
     joined = _disaggregated(engines, spans, heads)
-    outside = _outside(engines, own, spans, heads, doubts)
-    return [family for place, family in heads.items() if place not in outside and place not in joined]
+    sent: dict[Place, int] = {}
+    outside = _outside(engines, own, spans, heads, sent, doubts)
+    kept = [family for place, family in heads.items() if place not in outside and place not in joined]
+    return kept, sent
 
 
 def _without_copies(written: Iterable[Written], doubts: Doubts) -> dict[Place, Written]:
@@ -81,6 +98,10 @@ def _up(span: Span, spans: Mapping[Place, Written]) -> Iterator[Place]:
         parent = above.span.parent_span_id
 
 
+def _nearest(span: Span, spans: Mapping[Place, Written], heads: Mapping[Place, Family]) -> Place | None:
+    return next((place for place in _up(span, spans) if place in heads), None)
+
+
 def _adopt(
     stage: Stage,
     written: Written,
@@ -88,7 +109,7 @@ def _adopt(
     heads: Mapping[Place, Family],
     by_trace: Mapping[str, list[Place]],
 ) -> None:
-    above = next((place for place in _up(written.span, spans) if place in heads), None)
+    above = _nearest(written.span, spans, heads)
     if above is None:
         alone = by_trace.get(written.span.trace_id, [])
         above = alone[0] if len(alone) == 1 else None
@@ -129,9 +150,10 @@ def _outside(
     own: Iterable[Span],
     spans: Mapping[Place, Written],
     heads: Mapping[Place, Family],
+    sent: dict[Place, int],
     doubts: Doubts,
 ) -> set[Place]:
-    """Heads that saw a request from outside whose own span is there as well."""
+    """Heads that saw a request from outside whose own span is there too; clients' begins go to `sent`."""
     found: set[Place] = set()
     outer = _Outer({place: family.head.span for place, family in heads.items() if _from_outside(family)})
     for span in (*(heads[place].head.span for place in engines), *own):
@@ -142,7 +164,11 @@ def _outside(
             found.update(above)
         elif (around := outer.around(span, found)) is not None:
             found.add(around)
-    found.update(_by_answer(engines, heads))
+            above = [around]
+        _note_sent(sent, span, (heads[place].head.span for place in above))
+    for client, place in _by_answer(engines, heads):
+        found.add(client)
+        _note_sent(sent, heads[place].head.span, [heads[client].head.span])
     linked = {place for place, family in heads.items() if family.head.span.parent_span_id is not None}
     circular = {place for place in linked if place in _up(heads[place].head.span, spans)}
     for _ in circular:
@@ -155,14 +181,22 @@ def _outside(
     return found
 
 
-def _by_answer(engines: Iterable[Place], heads: Mapping[Place, Family]) -> Iterator[Place]:
+def _note_sent(sent: dict[Place, int], span: Span, above: Iterable[Span]) -> None:
+    clients = [outer for outer in above if outer.kind is Kind.CLIENT]
+    if clients and _around(clients[-1], span):
+        sent[place_of(span)] = clients[-1].start_ns
+
+
+def _by_answer(engines: Iterable[Place], heads: Mapping[Place, Family]) -> Iterator[tuple[Place, Place]]:
     """Clients in traces of their own whose answer had the id by which the server calls the request."""
-    served = {str(heads[place].head.span.attributes.get(A.REQUEST_ID, "")) for place in engines}
-    served |= {name.removesuffix(_FIRST_PROMPT) for name in served}
-    for place, family in heads.items():
+    served = {str(heads[place].head.span.attributes.get(A.REQUEST_ID, "")): place for place in engines}
+    served |= {name.removesuffix(_FIRST_PROMPT): place for name, place in served.items()}
+    for client, family in heads.items():
         answer = family.head.span.attributes.get("gen_ai.response.id")
-        if answer is not None and answer in served and A.REQUEST_ID not in family.head.span.attributes:
-            yield place
+        if answer is None or A.REQUEST_ID in family.head.span.attributes:
+            continue
+        if (place := served.get(str(answer))) is not None:
+            yield client, place
 
 
 class _Outer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from phasetrace.errors import TraceFormatError
 from phasetrace.mapping import ResourceSpans
-from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, records, zipkin
+from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, records, triton, zipkin
 from phasetrace.read.notes import Notes
 from phasetrace.read.outline import outline
 from phasetrace.read.source import Source
@@ -67,6 +67,7 @@ FORMATS = (
     Format("OTLP protobuf", lambda head, _: otlp_proto.is_framed(head), otlp_proto.framed),
     Format("OTLP JSON", _has(*_wrapped((*otlp_json.RESOURCES, *otlp_json.SCOPES))), otlp_json.otlp_json),
     Format("Jaeger JSON", _has("data[].spans", "data[].traceID"), jaeger.jaeger),
+    Format("Triton's trace file", _has("timestamps[].ns"), triton.triton_file),
     Format("Chrome trace JSON", _has("traceEvents", "ph")),
     Format("Zipkin JSON", _zipkin, zipkin.zipkin),
     Format("records of requests", _has(*_RECORDS), records.records),

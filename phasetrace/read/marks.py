@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from phasetrace.mapping import Span
 from phasetrace.model import Interval
 from phasetrace.read.dialects import Dialect, Stage, Written
-from phasetrace.read.dialects.dialect import Duration
+from phasetrace.read.dialects.dialect import At, Duration, Keys
 from phasetrace.read.doubts import Doubts
 from phasetrace.read.measured import Durations, distrust, durations
 
@@ -47,23 +48,26 @@ def marks(
     written: Written,
     dialect: Dialect,
     stages: Sequence[tuple[Stage, Written]],
+    inside: Sequence[Span],
     output: int | None,
     doubts: Doubts,
 ) -> Marks:
     """All moments that can be known."""
     found = durations(written, dialect, doubts)
-    made = _whole(written, found, doubts)
+    made = _whole(written, found, dialect.came, doubts)
     if stages:
         _from_stages(made, stages)
-    if dialect.first_token is not None:
-        _from_event(made, written, dialect.first_token)
+    if dialect.moments:
+        _from_events(made, (written.span, *inside), dialect.moments)
     distrust(found, made.finished - made.arrival, output, doubts)
     _from_durations(made, found, doubts)
     return made
 
 
-def _whole(written: Written, found: Durations, doubts: Doubts) -> Marks:
+def _whole(written: Written, found: Durations, came: Keys, doubts: Doubts) -> Marks:
     begin, end = written.span.start_ns, written.span.end_ns
+    if came:
+        begin = max((event.time_ns for event in written.span.events if event.name in came), default=begin)
     e2e = found.get(Duration.E2E)
     if e2e is None or abs(end - begin - e2e) <= max(_E2E_SLACK_NS, _E2E_SLACK * e2e):
         return Marks(begin, end)
@@ -92,10 +96,15 @@ def _from_stages(made: Marks, stages: Iterable[tuple[Stage, Written]]) -> None:
         made.preemptions = tuple(sorted(evicted, key=lambda i: i.begin_ns))
 
 
-def _from_event(made: Marks, written: Written, name: str) -> None:
-    times = [event.time_ns for event in written.span.events if event.name == name]
-    if times:
-        made.observe("first_token_ns", min(times))
+def _from_events(made: Marks, spans: Iterable[Span], moments: Mapping[str, At]) -> None:
+    times: dict[str, list[int]] = {}
+    for span in spans:
+        for event in span.events:
+            times.setdefault(event.name, []).append(event.time_ns)
+    for name, at in moments.items():
+        found = times.get(at.event, ())
+        if len(found) >= at.among:
+            made.observe(name, max(found) if at.last else min(found))
 
 
 def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:

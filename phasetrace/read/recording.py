@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 
 from phasetrace.errors import NothingRecordedError, TraceFormatError
 from phasetrace.mapping import ResourceSpans, Span, from_spans
-from phasetrace.model import Recording
+from phasetrace.model import Recording, Request
 from phasetrace.read.dialects import Written
+from phasetrace.read.families import Place
 from phasetrace.read.notes import Notes
 from phasetrace.read.requests import requests_of
 from phasetrace.semconv import Attribute as A
@@ -57,20 +58,29 @@ def recording(parts: Sequence[Part], merge: Merge) -> Recording:
         NothingRecordedError: there is no LLM request in it, and phasetrace wrote none of it.
     """
     recorded = reduce(merge, (one.recorded for one in parts))
-    requests, defects = requests_of(
+    told = requests_of(
         chain.from_iterable(_taken(one.foreign) for one in parts),
         chain.from_iterable(one.own_requests for one in parts),
     )
     ours = any(one.ours for one in parts)
-    if not ours and not requests:
+    if not ours and not told.requests:
         said = "; ".join(f"{one.notes.name} {one.notes.holds()}" for one in parts)
         raise NothingRecordedError(f"{said} and no LLM request: {NEEDED}")
     return replace(
         recorded,
-        requests=(*recorded.requests, *requests),
-        defects=(*recorded.defects, *defects),
+        requests=(*_sent(recorded.requests, told.sent), *told.requests),
+        stages=(*recorded.stages, *told.stages),
+        defects=(*recorded.defects, *told.defects),
         source=recorded.source if ours else "otlp",
     )
+
+
+def _sent(requests: Iterable[Request], sent: Mapping[Place, int]) -> Iterator[Request]:
+    """Those that clients' spans lie around with when they were sent."""
+    for request in requests:
+        begin = sent.get((request.trace_id, request.span_id))
+        known = begin is not None and begin <= request.arrival_ns
+        yield replace(request, sent_ns=begin) if known else request
 
 
 def _taken(spans: list[Written]) -> Iterator[Written]:

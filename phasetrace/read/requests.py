@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from phasetrace.mapping import Attributes, Span
-from phasetrace.model import Defect, Request, RequestStatus, Sequence
-from phasetrace.read.dialects import Written, tgi
+from phasetrace.model import Defect, Request, RequestStatus, Sequence, Stage
+from phasetrace.read.dialects import LOADING, Written, is_loading, tgi
 from phasetrace.read.dialects.dialect import SECOND, Count
 from phasetrace.read.dialects.genai import MODEL
 from phasetrace.read.doubts import Doubts
-from phasetrace.read.families import Family, families
+from phasetrace.read.families import Family, Place, families, place_of
 from phasetrace.read.marks import Marks, marks
 from phasetrace.read.measured import counts, nanoseconds
 from phasetrace.semconv import Attribute as A
@@ -25,25 +25,49 @@ _ABORTED = ("abort", "aborted", "cancelled")
 _TOKENS_APART = 0.02  # from a whole number: durations are printed with as many digits
 
 
-def requests_of(written: Iterable[Written], own: Iterable[Span]) -> tuple[list[Request], list[Defect]]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What spans of other tools tell of."""
+
+    requests: list[Request]
+    sent: Mapping[Place, int]  # of phasetrace's own requests that a client's span lies around: its begin
+    stages: tuple[Stage, ...]  # of engines' starts
+    defects: list[Defect]
+
+
+def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
     """A request for each that the spans tell of, and what is wrong with their numbers."""
     doubts = Doubts()
-    found = families(written, own, doubts)
     processes: dict[int, str] = {}
+    stages: list[Stage] = []
+    found, sent = families(_without_loading(written, stages, processes), own, doubts)
     cannot = {(family.dialect.writer, family.dialect.cannot) for family in found}
     found.reverse()
     made = []
     while found:  # and let go of: a span takes more memory than the request it becomes
-        made.append(_request(found.pop(), doubts, processes))
+        family = found.pop()
+        made.append(_request(family, sent.get(place_of(family.head.span)), doubts, processes))
     requests = _with_own_ids(made)
     unsaid = [
         Defect(f"spans of {writer} do not say: {what} (`phasetrace run` records it)")
         for writer, what in sorted(cannot)
     ]
-    return requests, [*doubts.defects(len(requests)), *unsaid]
+    return Told(requests, sent, tuple(stages), [*doubts.defects(len(requests)), *unsaid])
 
 
-def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Request:
+def _without_loading(
+    written: Iterable[Written], stages: list[Stage], processes: dict[int, str]
+) -> Iterator[Written]:
+    """The spans that may tell of requests; those of an engine's start become its stages."""
+    for w in written:
+        if is_loading(w):
+            process = _process(w.resource, processes)
+            stages.append(Stage(process, LOADING[w.span.name], w.span.start_ns, w.span.end_ns))
+        else:
+            yield w
+
+
+def _request(family: Family, sent: int | None, doubts: Doubts, processes: dict[int, str]) -> Request:
     head, dialect = family.head, family.dialect
     span, attributes = head.span, head.span.attributes
     known = counts(head, dialect, doubts)
@@ -51,7 +75,7 @@ def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Reque
     if dialect is tgi.TGI and Count.OUTPUT not in known and (tokens := _tokens(attributes)) is not None:
         known[Count.OUTPUT] = tokens
         derived.add("sequences")
-    made = marks(head, dialect, family.stages, known.get(Count.OUTPUT), doubts)
+    made = marks(head, dialect, family.stages, family.inside, known.get(Count.OUTPUT), doubts)
     if family.prefiller is not None and family.outer is not None:
         made = _over_both(made, family.prefiller, family.outer, doubts)
     moments: dict[str, Any] = dict(made.known)
@@ -68,6 +92,7 @@ def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Reque
         operation=str(attributes.get(A.OPERATION, "text_completion")),
         model=_text(next((attributes[key] for key in MODEL if key in attributes), None)),
         arrival_ns=made.arrival,
+        sent_ns=sent if sent is not None and sent <= made.arrival else None,
         finished_ns=made.finished,
         status=RequestStatus.FAILED if failed else RequestStatus.OK,
         error_type=_text(attributes.get(A.ERROR_TYPE)) or span.error or (reason if failed else None),
@@ -83,7 +108,7 @@ def _request(family: Family, doubts: Doubts, processes: dict[int, str]) -> Reque
 
 def _over_both(decoding: Marks, prefiller: Family, outer: Written, doubts: Doubts) -> Marks:
     """The moments of a request that one server prefilled and another decoded."""
-    reading = marks(prefiller.head, prefiller.dialect, prefiller.stages, None, Doubts())
+    reading = marks(prefiller.head, prefiller.dialect, prefiller.stages, prefiller.inside, None, Doubts())
     made = Marks(outer.span.start_ns, outer.span.end_ns)
     for source, names in (
         (reading, ("received_ns", "scheduled_ns")),

@@ -140,7 +140,7 @@ def _chunks(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> Iterat
         took = steps.chunk(chunk.step)
         if took is None:
             continue
-        begin, end = (t - r.request.arrival_ns for t in took)
+        begin, end = (t - r.request.begin_ns for t in took)
         bar = _bar(Phase.PREFILL, begin, end, r.e2e_ns, room, ink)
         yield _row(f"  chunk {number}", bar, f"{units.count(chunk.tokens)} tok", room, ink)
     if len(chunks) > MOST_CHUNKS:
@@ -149,7 +149,7 @@ def _chunks(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> Iterat
 
 def _gaps(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> list[str]:
     """The longest gap in each column of the axis, so that no stall hides between two columns."""
-    came = steps.token_ns - r.request.arrival_ns
+    came = steps.token_ns - r.request.begin_ns
     edges = np.linspace(0, r.e2e_ns, room + 1)
     heights = []
     for left, right in zip(edges[:-1], edges[1:], strict=True):

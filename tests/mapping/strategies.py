@@ -80,6 +80,7 @@ requests = st.builds(
     operation=words,
     model=st.none() | words,
     arrival_ns=times,
+    sent_ns=maybe_time,
     received_ns=maybe_time,
     scheduled_ns=maybe_time,
     first_token_ns=maybe_time,

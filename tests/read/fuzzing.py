@@ -30,7 +30,7 @@ from phasetrace.analyze import breakdown
 from phasetrace.errors import PhasetraceError
 from phasetrace.model import Table
 from phasetrace.read import engine_config, read_any
-from tests.read import test_engine_config, test_summary
+from tests.read import test_engine_config, test_summary, test_triton
 from tests.read.real_files import real_spans
 from tests.read.test_formats import FORMATS, lines, zstd_frames
 from tests.read.test_records import DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT
@@ -63,6 +63,7 @@ def seeds() -> dict[str, list[bytes]]:
         "console exporter": named("console"),
         "plain spans": named("bare spans", "array of spans", "JSON lines"),
         "records": [lines(record, record) for record in (DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT)],
+        "Triton": [json.dumps(document).encode() for document in (test_triton.WHOLE, test_triton.ENSEMBLE)],
         "gzip": [gzip.compress(line), gzip.compress(made["Jaeger"])],
         "zstd": [zstandard.compress(line), zstd_frames(line), zstd_frames(made["OTLP protobuf"])],
         "summary/1": [json.dumps(test_summary.WHOLE).encode()],

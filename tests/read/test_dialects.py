@@ -1,88 +1,15 @@
-"""Each writer's spans become the same request, and what its numbers really mean is known."""
+"""Each engine's spans become the same request, and what its numbers really mean is known."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from phasetrace.model import Provenance, Recording, Request, RequestStatus
-from phasetrace.read import read
+from phasetrace.model import Provenance, RequestStatus
+from tests.read.made_spans import BEGIN, LATENCY, MS, VLLM, at, reading, said, span
 
-BEGIN, MS = 1_700_000_000_000_000_000, 1_000_000
-LATENCY = "gen_ai.latency."
-
-
-def span(name: str, begin: float = 0, end: float = 1000, **fields: Any) -> dict[str, Any]:
-    """A span by its times in milliseconds; `parent` is the number of another one."""
-    number = fields.pop("number", 1)
-    parent = fields.pop("parent", None)
-    attributes = [{"key": k, "value": value(v)} for k, v in fields.pop("attributes", {}).items()]
-    found = {
-        "traceId": f"{fields.pop('trace', 1):032x}",
-        "spanId": f"{number:016x}",
-        "name": name,
-        "kind": 2,
-        "startTimeUnixNano": str(BEGIN + int(begin * MS)),
-        "endTimeUnixNano": str(BEGIN + int(end * MS)),
-        "attributes": attributes,
-    }
-    if parent is not None:
-        found["parentSpanId"] = f"{parent:016x}"
-    if (events := fields.pop("events", None)) is not None:
-        found["events"] = [{"name": n, "timeUnixNano": str(BEGIN + int(t * MS))} for n, t in events.items()]
-    return found | fields
-
-
-def value(plain: Any) -> dict[str, Any]:
-    match plain:
-        case bool():
-            return {"boolValue": plain}
-        case int():
-            return {"intValue": str(plain)}
-        case float():
-            return {"doubleValue": plain}
-        case list():
-            return {"arrayValue": {"values": [value(item) for item in plain]}}
-    return {"stringValue": plain}
-
-
-@pytest.fixture
-def reading(tmp_path: Path) -> Any:
-    def one(*spans: dict[str, Any], scope: str = "", **resource: Any) -> Recording:
-        attributes = [{"key": k.replace("__", "."), "value": value(v)} for k, v in resource.items()]
-        group = {
-            "resource": {"attributes": attributes},
-            "scopeSpans": [{"scope": {"name": scope}, "spans": list(spans)}],
-        }
-        (tmp_path / "trace.json").write_text(json.dumps({"resourceSpans": [group]}))
-        return read(tmp_path / "trace.json")
-
-    return one
-
-
-def at(request: Request) -> dict[str, float]:
-    """The known moments in milliseconds from the arrival."""
-    names = ("received_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "finished_ns")
-    found = {name.removesuffix("_ns"): getattr(request, name) for name in names}
-    return {name: (t - request.arrival_ns) / MS for name, t in found.items() if t is not None}
-
-
-def said(found: Recording) -> str:
-    return "\n".join(defect.defect for defect in found.defects)
-
-
-VLLM = {
-    LATENCY + "time_to_first_token": 0.5,
-    LATENCY + "e2e": 1.0,
-    LATENCY + "time_in_queue": 0.1,
-    LATENCY + "time_in_model_prefill": 0.3,
-    LATENCY + "time_in_model_decode": 0.45,
-    "gen_ai.usage.prompt_tokens": 100,
-    "gen_ai.usage.completion_tokens": 10,
-}
+__all__ = ["reading"]  # the fixture
 
 
 def test_vllm(reading: Any) -> None:
@@ -211,6 +138,57 @@ def test_tgis_durations_are_texts(reading: Any) -> None:
     assert at(request) == {"received": 0.9, "scheduled": 52, "last_token": 1002, "finished": 1002}
 
 
+def triton(*compute_ends: float, responses: int = 1) -> list[dict[str, Any]]:
+    """The three spans of an inference over gRPC; more of an ensemble."""
+    answers = [{"name": "INFER_RESPONSE_COMPLETE", "timeUnixNano": str(BEGIN + n * 100 * MS)} for n in (4, 9)]
+    came = {"GRPC_WAITREAD_START": -5000, "GRPC_WAITREAD_END": 10, "GRPC_SEND_END": 1000}
+    found = [
+        span("InferRequest", -5000, 1000, events=came),
+        span("my_model", 20, 990, number=2, parent=1, events={"REQUEST_START": 20, "QUEUE_START": 30}),
+    ]
+    found[0]["events"] += answers[:responses]
+    for number, end in enumerate(compute_ends, 3):
+        events = {"COMPUTE_START": end - 300, "COMPUTE_INPUT_END": end - 290, "COMPUTE_END": end}
+        attributes = {"triton.model_name": "my_model"}
+        found.append(span("compute", number=number, parent=2, events=events, attributes=attributes))
+    found[1]["attributes"] = [{"key": "triton.model_name", "value": {"stringValue": "my_model"}}]
+    return found
+
+
+def test_tritons_moments_are_events(reading: Any) -> None:
+    found = reading(*triton(950), service__name="triton-inference-server")
+    (request,) = found.requests
+    assert request.engine == "triton" and request.arrival_ns == BEGIN + 10 * MS
+    assert at(request) == {"received": 20, "scheduled": 640, "last_token": 940, "finished": 990}
+    assert not request.derived and "spans of Triton do not say" in said(found)
+
+
+def test_a_triton_model_that_streams_has_a_first_answer(reading: Any) -> None:
+    (request,) = reading(*triton(380, 950, responses=2)).requests
+    assert at(request)["scheduled"] == 70 and at(request)["last_token"] == 940
+    assert at(request)["first_token"] == 390
+
+
+def test_tritons_backend_that_traces_itself_knows_better(reading: Any) -> None:
+    engine = span("llm_request", 100, 900, number=9, parent=2, attributes=VLLM)
+    assert [r.engine for r in reading(*triton(950), engine).requests] == ["vllm"]
+
+
+def test_vllms_loading_is_its_start_and_no_request(reading: Any) -> None:
+    code = {"code.namespace": "vllm.v1.worker.gpu_worker", "code.function": "Worker.init_device"}
+    found = reading(
+        span("Init device", 0, 50, number=7, attributes=code),
+        span("Capture model", 50, 90, number=8, attributes=code),
+        span("Capture model", 50, 90, number=9, attributes={"code.namespace": "cameras"}),
+        span("llm_request", attributes=VLLM),
+    )
+    assert [(s.name, (s.end_ns - s.begin_ns) / MS) for s in found.stages] == [
+        ("device-start", 50),
+        ("graph-capture", 40),
+    ]
+    assert len(found.requests) == 1
+
+
 def test_llm_d_has_two_times_to_the_first_token_and_one_is_the_users(reading: Any) -> None:
     prefilling = VLLM | {LATENCY + "e2e": 0.51, LATENCY + "time_in_model_decode": 0.0}
     prefilling |= {"gen_ai.usage.completion_tokens": 1}
@@ -254,121 +232,3 @@ def test_a_gateway_around_an_engine_is_not_counted(name: str, reading: Any) -> N
 def test_dynamos_frontend_alone(reading: Any) -> None:
     found = reading(span("http-request", attributes={"x_request_id": "1"}))
     assert found.requests[0].engine == "dynamo" and "opaque" in said(found)
-
-
-def test_openlits_local_numbers_are_refused(reading: Any) -> None:
-    found = reading(
-        span(
-            "chat m",
-            attributes={
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": "huggingface",
-                "gen_ai.request.model": "m",
-                "gen_ai.server.time_to_first_token": 1.0,
-                "gen_ai.server.time_per_output_token": 0,
-                "gen_ai.usage.input_tokens": 50,
-                "gen_ai.usage.output_tokens": 60,
-            },
-            kind=3,
-        ),
-        telemetry__sdk__name="openlit",
-    )
-    (request,) = found.requests
-    assert request.prompt_tokens is None and request.output_tokens is None
-    assert at(request) == {"finished": 1000}
-    assert "every two characters" in said(found) and "duration of the whole call" in said(found)
-
-
-def test_openlits_numbers_of_a_service_are_used(reading: Any) -> None:
-    (request,) = reading(
-        span(
-            "chat m",
-            attributes={
-                "gen_ai.operation.name": "chat",
-                "gen_ai.system": "openai",
-                "gen_ai.server.time_to_first_token": 0.25,
-                "gen_ai.usage.output_tokens": 16,
-            },
-        ),
-        telemetry__sdk__name="openlit",
-    ).requests
-    assert at(request)["first_token"] == 250 and request.output_tokens == 16
-
-
-def test_openinferences_event_is_the_first_token(reading: Any) -> None:
-    (request,) = reading(
-        span(
-            "ChatCompletion",
-            attributes={
-                "openinference.span.kind": "LLM",
-                "llm.model_name": "m",
-                "llm.token_count.prompt": 7,
-                "llm.token_count.completion": 9,
-                "llm.token_count.prompt_details.cache_read": 4,
-                "llm.provider": "openai",
-            },
-            events={"First Token Stream Event": 300},
-        ),
-        span("agent", number=2, attributes={"openinference.span.kind": "AGENT"}),
-    ).requests
-    assert at(request) == {"first_token": 300, "finished": 1000}
-    assert (request.model, request.prompt_tokens, request.cached_tokens) == ("m", 7, 4)
-    assert request.provenance("first_token_ns") is Provenance.OBSERVED
-
-
-def test_openllmetrys_pipeline_has_a_duration_only(reading: Any) -> None:
-    name = "transformers_text_generation_pipeline.call"
-    found = reading(span(name, attributes={"gen_ai.request.model": "m", "gen_ai.system": "gpt2"}))
-    assert at(found.requests[0]) == {"finished": 1000} and "OpenLLMetry" in said(found)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "output", "provider"),
-    [
-        ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.provider.name"),
-        ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens", "gen_ai.system"),
-    ],
-)
-def test_the_conventions_old_and_new(prompt: str, output: str, provider: str, reading: Any) -> None:
-    attributes = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.request.model": "m",
-        "gen_ai.response.time_to_first_chunk": 0.3,
-        prompt: 5,
-        output: 6,
-        provider: "openai",
-    }
-    (request,) = reading(span("chat m", attributes=attributes)).requests
-    assert (request.prompt_tokens, request.output_tokens, request.engine) == (5, 6, "openai")
-    assert at(request)["first_token"] == 300
-
-
-@pytest.mark.parametrize("operation", ["embeddings", "execute_tool", "invoke_agent"])
-def test_what_is_no_request_to_a_model(operation: str, reading: Any) -> None:
-    other = {"gen_ai.operation.name": operation, "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}
-    found = reading(span("x", attributes=other), span("y", number=2, attributes=VLLM))
-    assert len(found.requests) == 1
-
-
-def test_a_client_whose_server_is_two_spans_below_is_not_counted_twice(reading: Any) -> None:
-    """The spans of HTTP in between are not kept: the client is the one that lies around."""
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
-    found = reading(
-        span("chat", -20, 1020, kind=3, attributes=chat),
-        span("chat", 2000, 3000, kind=3, number=2, attributes=chat),
-        span("llm_request", number=3, parent=77, attributes=VLLM),
-    )
-    assert sorted(r.span_id for r in found.requests) == [f"{2:016x}", f"{3:016x}"]
-
-
-def test_many_requests_of_one_trace_take_no_longer_each(reading: Any) -> None:
-    """Each client of thousands has its server below spans that are not in the file."""
-    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
-    clients = [
-        span("chat", n * 10, n * 10 + 1005, kind=3, number=n + 1, attributes=chat) for n in range(3000)
-    ]
-    servers = [
-        span("llm_request", n * 10 + 1, n * 10 + 1001, number=n + 5001, parent=99999, attributes=VLLM)
-        for n in range(3000)
-    ]
-    assert {r.engine for r in reading(*clients, *servers).requests} == {"vllm"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from phasetrace.analyze import breakdown
-from tests.read.test_dialects import LATENCY, VLLM, at, reading, said, span
+from tests.read.made_spans import LATENCY, VLLM, at, reading, said, span
 
 __all__ = ["reading"]  # the fixture
 

@@ -12,7 +12,7 @@ from phasetrace.analyze import breakdown
 from phasetrace.errors import PhasetraceError
 from phasetrace.model import Recording
 from phasetrace.read import read
-from tests.read.test_dialects import at, said
+from tests.read.made_spans import at, said
 
 LLAMA = {
     "choices": [{"message": {"content": "x"}}],

@@ -12,7 +12,8 @@ from phasetrace.read.dialects.records import RECORDS
 from phasetrace.read.dialects.sglang import SGLANG
 from phasetrace.read.dialects.tensorrt_llm import TENSORRT_LLM
 from phasetrace.read.dialects.tgi import TGI
-from phasetrace.read.dialects.vllm import VLLM
+from phasetrace.read.dialects.triton import TRITON
+from phasetrace.read.dialects.vllm import LOADING, VLLM, is_loading
 
 # Asked in this order: vLLM's is the most frequent and quickest to tell, then the most particular first.
 DIALECTS = (
@@ -20,6 +21,7 @@ DIALECTS = (
     SGLANG,
     TENSORRT_LLM,
     TGI,
+    TRITON,
     LLM_D,
     DYNAMO,
     OPENLIT,
@@ -31,6 +33,7 @@ DIALECTS = (
 
 STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}
 _NAMES = frozenset(STAGES).union(
+    LOADING,
     *(dialect.parts for dialect in DIALECTS),
     ("gateway.request", "gateway.request_orchestration", "llm_d.pd_proxy.request", "http-request"),
 )
@@ -45,6 +48,8 @@ _TELLING = (
     "thread_label",
     "module",
     "rid",
+    "triton.",
+    "model_name",
 )
 
 
@@ -63,4 +68,14 @@ def dialect_of(written: Written) -> Dialect | None:
     return next((dialect for dialect in DIALECTS if dialect.is_request(written)), None)
 
 
-__all__ = ["DIALECTS", "STAGES", "Dialect", "Stage", "Written", "dialect_of", "wanted"]
+__all__ = [
+    "DIALECTS",
+    "LOADING",
+    "STAGES",
+    "Dialect",
+    "Stage",
+    "Written",
+    "dialect_of",
+    "is_loading",
+    "wanted",
+]

@@ -51,6 +51,15 @@ class In:
     unit: int = SECOND
 
 
+@dataclass(frozen=True, slots=True)
+class At:
+    """The event at a moment: the first of its name, or the last; none where there are fewer than `among`."""
+
+    event: str
+    last: bool = False
+    among: int = 1
+
+
 @dataclass(slots=True)  # one a span: a frozen one takes twice as long to make
 class Written:
     """A span with what stands around it."""
@@ -105,7 +114,8 @@ class Dialect:
         counts: likewise.
         stages: name of a child span -> what it stands for.
         parts: spans that are wanted only to find the way from a child to its request.
-        first_token: name of the event at the first token.
+        came: names of events at which a request had come, where the span begins before.
+        moments: field of a `Request` -> the event then, of the request's span or one under it.
         prefill_holds_queue: its prefill and inference begin at the queue already.
         missing: a number that stands for none.
         doubts: looks at the whole span and says which of its numbers are not what they are called, and why.
@@ -120,7 +130,8 @@ class Dialect:
     counts: Mapping[Count, Keys] = field(default_factory=lambda: COUNTS)
     stages: Mapping[str, Stage] = field(default_factory=dict)
     parts: frozenset[str] = frozenset()
-    first_token: str | None = None
+    came: Keys = ()
+    moments: Mapping[str, At] = field(default_factory=dict)
     prefill_holds_queue: bool = False
     missing: float | None = None
     doubts: Callable[[Written], Mapping[Duration | Count, str]] | None = None

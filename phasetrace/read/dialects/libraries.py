@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from phasetrace.read.dialects.dialect import COUNTS, DURATIONS, Count, Dialect, Duration, In, Written
+from phasetrace.read.dialects.dialect import COUNTS, DURATIONS, At, Count, Dialect, Duration, In, Written
 
 _OPERATIONS = ("chat", "text_completion", "generate_content")
 _PIPELINE = "transformers_text_generation_pipeline.call"
@@ -52,14 +52,14 @@ OPENLLMETRY = Dialect(
     engine="unknown",
     is_request=_is_openllmetry,
     counts={**COUNTS, Count.OUTPUT: (*COUNTS[Count.OUTPUT], "llm.usage.completion_tokens")},
-    first_token="gen_ai.content.completion.chunk",
+    moments={"first_token_ns": At("gen_ai.content.completion.chunk")},
     cannot="any phase; of a transformers pipeline no tokens either",
 )
 OPENINFERENCE = Dialect(
     writer="OpenInference",
     engine="unknown",
     is_request=lambda written: written.span.attributes.get("openinference.span.kind") == "LLM",
-    first_token="First Token Stream Event",
+    moments={"first_token_ns": At("First Token Stream Event")},
     cannot="queue and prefill: it sees a call from outside",
 )
 OPENLIT = Dialect(

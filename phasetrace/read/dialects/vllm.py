@@ -12,6 +12,25 @@ NAME = "llm_request"
 _OTHERS = ("tensorrt", "trtllm")  # whose spans have the same name
 
 
+# Spans of what it does before it serves -> the name that a recording has for that.
+LOADING = {
+    "Init device": "device-start",
+    "Loading (GPU)": "model-load",
+    "Loading (CPU)": "model-load",
+    "Allocate KV cache": "kv-cache",
+    "Warmup (GPU)": "warm-up",
+    "Warmup (CPU)": "warm-up",
+    "Compile graph": "compile",
+    "Capture model": "graph-capture",
+}
+_FROM = "code.namespace"  # of the function
+
+
+def is_loading(written: Written) -> bool:
+    """Whether this is a part of vLLM's start."""
+    return written.span.name in LOADING and str(written.span.attributes.get(_FROM)).startswith("vllm.")
+
+
 def _is_request(written: Written) -> bool:
     if written.span.name != NAME:
         return False
