@@ -205,6 +205,12 @@ class Attribute(Described):
         "number of the first token of the span; the request's first is 0",
     )
     TOKEN_COUNT = ("phasetrace.token.count", "{token}", "tokens of one sequence in the span")
+    STALL_CAUSE = (
+        "phasetrace.token.stall.cause",
+        "",
+        "why a token came much later than the others; a link leads to the request that caused it",
+    )
+    STALL_USUAL = ("phasetrace.token.stall.usual", "us", "the usual wait for a token of this request")
 
     # of steps
     STEPS_STREAM = ("phasetrace.steps.stream", "", "the stream they belong to")

@@ -17,7 +17,7 @@ from phasetrace.emit.exporters import (
     wants_metrics,
 )
 from phasetrace.mapping import Detail, ResourceSpans, SpanMaker
-from phasetrace.model import Recording
+from phasetrace.model import Recording, Stall
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -89,9 +89,9 @@ class Endpoint:
         refusals.endpoint = endpoint
         return endpoint
 
-    def send(self, recording: Recording) -> None:
-        """Hand over a part of the recording; returns at once."""
-        groups = list(self._spans.spans(recording))
+    def send(self, recording: Recording, stalls: Iterable[Stall] = ()) -> None:
+        """Hand over a part of the recording; returns at once. `stalls` explain some of its tokens."""
+        groups = list(self._spans.spans(recording, stalls))
         spans = sum(map(len, groups))
         with self._lock:
             self._total += spans

@@ -60,8 +60,8 @@ def _span(span: Span, scope: Scope, process: str) -> dict[str, Any]:
     references = []
     if span.parent_span_id is not None:
         references.append({"refType": "CHILD_OF", "traceID": span.trace_id, "spanID": span.parent_span_id})
-    if span.link is not None:
-        references.append({"refType": "FOLLOWS_FROM", "traceID": span.link[0], "spanID": span.link[1]})
+    for trace, ident in span.links:
+        references.append({"refType": "FOLLOWS_FROM", "traceID": trace, "spanID": ident})
     return {
         "traceID": span.trace_id,
         "spanID": span.span_id,

@@ -65,8 +65,8 @@ def _span(span: Span) -> dict[str, Any]:
     }
     if span.parent_span_id is not None:
         document["parentSpanId"] = span.parent_span_id
-    if span.link is not None:
-        document["links"] = [{"traceId": span.link[0], "spanId": span.link[1]}]
+    if span.links:
+        document["links"] = [{"traceId": trace, "spanId": ident} for trace, ident in span.links]
     if span.error is not None:
         document["status"] = {"code": _ERROR, "message": valid(span.error)}
     return document

@@ -50,8 +50,8 @@ def _fill(message: SpanMessage, span: Span) -> None:
     message.start_time_unix_nano, message.end_time_unix_nano = span.start_ns, span.end_ns
     message.attributes.extend(_pairs(span.attributes))
     message.attributes.extend(_pairs(span.kept))
-    if span.link is not None:
-        message.links.add(trace_id=bytes.fromhex(span.link[0]), span_id=bytes.fromhex(span.link[1]))
+    for trace, ident in span.links:
+        message.links.add(trace_id=bytes.fromhex(trace), span_id=bytes.fromhex(ident))
     if span.error is not None:
         message.status.code, message.status.message = Status.STATUS_CODE_ERROR, valid(span.error)
 

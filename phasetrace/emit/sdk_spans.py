@@ -47,7 +47,7 @@ def _span(span: Span, resource: Resource) -> ReadableSpan:
         parent=_context(span.trace_id, span.parent_span_id) if span.parent_span_id else None,
         resource=resource,
         attributes={str(key): value for key, value in span.attributes.items()},
-        links=[Link(_context(*span.link))] if span.link else (),
+        links=[Link(_context(*link)) for link in span.links],
         kind=_KINDS.get(span.kind, SpanKind.INTERNAL),
         instrumentation_scope=_PHASES if span.name in DERIVED_SPANS else _SCOPE,
         status=Status(StatusCode.ERROR, span.error) if span.error else Status(),

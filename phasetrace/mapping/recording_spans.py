@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -25,16 +25,19 @@ from phasetrace.mapping.request_spans import request_to_spans
 from phasetrace.mapping.span import Attributes, ResourceSpans, Span
 from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
-from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Stage, Steps
+from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Stage, Stall, Steps
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
 
 def to_spans(
-    recording: Recording, detail: Detail = Detail.AUTO, budget: SpanBudget | None = None
+    recording: Recording,
+    detail: Detail = Detail.AUTO,
+    budget: SpanBudget | None = None,
+    stalls: Iterable[Stall] = (),
 ) -> Iterator[ResourceSpans]:
-    """The spans of one recording that is complete in itself."""
-    return SpanMaker(detail, budget).spans(recording)
+    """The spans of one recording that is complete in itself; `stalls` explain some of its tokens."""
+    return SpanMaker(detail, budget).spans(recording, stalls)
 
 
 class SpanMaker:
@@ -56,17 +59,23 @@ class SpanMaker:
         self._models: dict[str, ModelFacts] = {}
         self._run: Span | None = None  # as it was last told of
 
-    def spans(self, recording: Recording) -> Iterator[ResourceSpans]:
+    def spans(self, recording: Recording, stalls: Iterable[Stall] = ()) -> Iterator[ResourceSpans]:
         """Facts and steps first: where a request can be read, so can its steps."""
         self._processes |= {process.key: process for process in recording.processes}
         self._models |= recording.models
         self._window.add(recording.steps)
         if self._for_file:
             yield from self._facts(recording)
+        told: dict[str, list[Stall]] = defaultdict(list)
+        for stall in stalls:
+            told[stall.request].append(stall)
+        blamed = {by for late in told.values() for stall in late for by in stall.by}
+        places = {r.id: (r.trace_id, r.span_id) for r in recording.requests if r.id in blamed}
         for process, requests in _by_process(recording.requests).items():
             made = ResourceSpans(self._resource(process), [])
             for request in requests:
-                spans = request_to_spans(request, self._models, self._window.times(request), self._budget)
+                times, late = self._window.times(request), told.get(request.id, ())
+                spans = request_to_spans(request, self._models, times, self._budget, late, places)
                 made.spans += spans.spans
                 made.tokens += spans.tokens
             yield made

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from phasetrace.mapping.budget import Allowance, SpanBudget
 from phasetrace.mapping.request_attributes import kept_attributes, model_name, request_attributes
-from phasetrace.mapping.span import Attributes, Kind, Span, TokenSpans, derived_id
+from phasetrace.mapping.span import Attributes, Kind, Link, Span, TokenSpans, derived_id
 from phasetrace.mapping.token_spans import MOST_VALUES, TokenTimes, to_token_spans, token_times
-from phasetrace.model import Ints, ModelFacts, Request, RequestStatus
+from phasetrace.model import Ints, ModelFacts, Request, RequestStatus, Stall
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -34,6 +34,8 @@ def request_to_spans(
     models: Mapping[str, ModelFacts],
     times: tuple[Ints, Ints] | None,
     budget: SpanBudget,
+    stalls: Sequence[Stall] = (),
+    places: Mapping[str, Link] = {},
 ) -> RequestSpans:
     """The request's span, and what there is room for of its phases, prompt chunks and tokens.
 
@@ -42,6 +44,8 @@ def request_to_spans(
         models: for its model's name.
         times: begin and end of each of its steps, where known.
         budget: counts the spans of each trace.
+        stalls: its late tokens that are explained.
+        places: the spans of the requests that may have caused them.
     """
     tokens = token_times(request, times)
     waits = tokens.waits_us() if tokens is not None else np.zeros(0, np.int64)
@@ -67,7 +71,10 @@ def request_to_spans(
         left_out += len(chunks)
     most = min(allowance.tokens, allowance.spans - len(made))
     if tokens is not None and most > 0:
-        made.tokens.append(to_token_spans(request, (root.trace_id, decode.span_id), tokens, most))
+        parent = (root.trace_id, decode.span_id)
+        runs, late = to_token_spans(request, parent, tokens, most, stalls, places)
+        made.tokens.append(runs)
+        made.spans += late
     elif tokens is not None and allowance.short:
         left_out += len(tokens)
     if left_out:
@@ -93,7 +100,7 @@ def _root(request: Request, models: Mapping[str, ModelFacts], allowance: Allowan
         error=(request.error_type or "error") if request.status is RequestStatus.FAILED else None,
     )
     if allowance.trace_id != request.trace_id and request.parent_span_id is not None:
-        span.link = (request.trace_id, request.parent_span_id)
+        span.links = ((request.trace_id, request.parent_span_id),)
         span.parent_span_id = None
         span.attributes[A.TRACE_ID] = request.trace_id
         span.attributes[A.PARENT_SPAN_ID] = request.parent_span_id

@@ -11,6 +11,7 @@ from phasetrace.model import Ints
 
 Value = bool | int | float | str | bytes | list[int] | list[str] | list[float]
 Attributes = dict[str, Value]
+Link = tuple[str, str]  # trace and span id
 
 
 class Kind(IntEnum):
@@ -44,7 +45,7 @@ class Span:
     attributes: Attributes = field(default_factory=dict)
     kept: Attributes = field(default_factory=dict)
     error: str | None = None  # makes the status ERROR
-    link: tuple[str, str] | None = None  # trace and span id
+    links: tuple[Link, ...] = ()
     events: tuple[Event, ...] = ()  # of other tools' spans; phasetrace writes none
 
     def get(self, key: str) -> Value | None:

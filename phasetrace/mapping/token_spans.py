@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from phasetrace.mapping.span import TokenSpans, derived_id
-from phasetrace.model import Ints, Request
+from phasetrace.mapping.span import Attributes, Link, Span, TokenSpans, derived_id
+from phasetrace.model import Ints, Request, Stall
+from phasetrace.semconv import Attribute as A
+from phasetrace.semconv import SpanName
 
 MOST_VALUES = 1024  # of one attribute: backends handle longer arrays badly
 STALL = 3.0  # a token that takes this many times the median wait is shown by itself
@@ -56,30 +59,65 @@ def token_times(request: Request, times: tuple[Ints, Ints] | None) -> TokenTimes
     return TokenTimes(ends[:-1], ends[1:], counts[1:], np.cumsum(counts)[:-1])
 
 
-def to_token_spans(request: Request, parent: tuple[str, str], times: TokenTimes, most: int) -> TokenSpans:
-    """One span a step as long as `most` suffices, else runs of unremarkable ones share a span."""
-    starts = _starts(times, most)
+def to_token_spans(
+    request: Request,
+    parent: Link,
+    times: TokenTimes,
+    most: int,
+    stalls: Sequence[Stall] = (),
+    places: Mapping[str, Link] = {},
+) -> tuple[TokenSpans, list[Span]]:
+    """One span a step as long as `most` suffices, else runs of unremarkable ones share a span.
+
+    Args:
+        request: whose tokens they are.
+        parent: the span of its decode.
+        times: when they came.
+        most: spans.
+        stalls: the late ones that are explained; each is a span with its cause.
+        places: the spans of other requests, which such a span links to where they caused it.
+    """
+    told = {stall.end_ns: stall for stall in stalls}
+    told_rows = np.flatnonzero(np.isin(times.end_ns, list(told)))
+    starts = _starts(times, most, told_rows)
     ends = np.append(starts[1:], len(times)) - 1
-    trace_id, parent_id = parent
+    alone = (starts == ends) & np.isin(starts, told_rows)
     first = int(derived_id(8, request.id, "token"), 16) >> 1 | 1  # room to count up, and never 0
-    return TokenSpans(
+    trace_id, parent_id = parent
+    runs = TokenSpans(
         trace_id=trace_id,
         parent_span_id=parent_id,
         first_id=first,
-        begin_ns=times.begin_ns[starts],
-        end_ns=times.end_ns[ends],
-        index=times.index[starts],
-        count=np.add.reduceat(times.count, starts),
+        begin_ns=times.begin_ns[starts[~alone]],
+        end_ns=times.end_ns[ends[~alone]],
+        index=times.index[starts[~alone]],
+        count=np.add.reduceat(times.count, starts)[~alone],
     )
+    late = []
+    for number, row in enumerate(starts[alone].tolist(), first + len(runs)):
+        stall = told[int(times.end_ns[row])]
+        begin, end = int(times.begin_ns[row]), stall.end_ns
+        span = Span(trace_id, f"{number:016x}", parent_id, SpanName.TOKEN, begin, end)
+        span.attributes = _explained(int(times.index[row]), int(times.count[row]), stall)
+        span.links = tuple(places[by] for by in stall.by if by in places)
+        late.append(span)
+    return runs, late
 
 
-def _starts(times: TokenTimes, most: int) -> Ints:
+def _explained(index: int, count: int, stall: Stall) -> Attributes:
+    found: Attributes = {A.TOKEN_INDEX: index}
+    if count != 1:
+        found[A.TOKEN_COUNT] = count
+    return found | {A.STALL_CAUSE: stall.cause.value, A.STALL_USUAL: stall.usual_ns // 1000}
+
+
+def _starts(times: TokenTimes, most: int, told: Ints) -> Ints:
     """The rows at which spans begin, `most` at most: every stall its own, the rest in runs of one length."""
     n = len(times)
     rows: Ints = np.arange(n, dtype=np.int64)
     if n <= most:
         return rows
-    own = np.flatnonzero(times.stalls)
+    own = np.union1d(np.flatnonzero(times.stalls), told)
     waits = times.end_ns[own] - times.begin_ns[own]
     own = own[np.argsort(-waits, kind="stable")][: (most - 1) // 2]  # the longest, where they are too many
     borders = np.union1d(np.union1d(own, own + 1), [0])

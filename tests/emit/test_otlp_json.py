@@ -99,7 +99,7 @@ def test_a_line_is_ended_before_it_is_too_long() -> None:
 
 
 def test_an_error_has_its_status() -> None:
-    failed = Span("ab" * 16, "cd" * 8, "ef" * 8, "x", 1, 2, error="KeyError", link=("12" * 16, "34" * 8))
+    failed = Span("ab" * 16, "cd" * 8, "ef" * 8, "x", 1, 2, error="KeyError", links=(("12" * 16, "34" * 8),))
     (line,) = to_lines([ResourceSpans({}, [failed])])
     span = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
     assert span["status"] == {"code": 2, "message": "KeyError"}

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from phasetrace.mapping import Detail, ResourceSpans, Span, SpanMaker, TokenSpans, to_spans
-from phasetrace.model import Interval, Recording, RequestStatus, StepCount
+from phasetrace.model import Interval, Recording, RequestStatus, Stall, StallCause, StepCount
 from phasetrace.semconv import Attribute as A
 from tests.builders import EPOCH, MS, generation, recording, request, steps
 
@@ -175,7 +175,7 @@ def test_a_trace_that_is_full_goes_on_in_others_that_link_back() -> None:
     roots = [s for g in groups for s in g.spans if A.ID in s.attributes]
     assert len(roots) == 1500
     moved = [root for root in roots if root.trace_id != TRACE]
-    assert moved and all(root.link == (TRACE, PARENT) and root.parent_span_id is None for root in moved)
+    assert moved and all(root.links == ((TRACE, PARENT),) and root.parent_span_id is None for root in moved)
 
 
 def test_many_stalls_keep_the_longest() -> None:
@@ -195,3 +195,28 @@ def test_span_ids_differ() -> None:
     ids += [f"{t.first_id + n:016x}" for g in groups for t in g.tokens for n in range(len(t))]
     assert len(set(ids)) == len(ids)
     assert all(len(i) == 16 and int(i, 16) for i in ids)
+
+
+def test_a_stalled_token_has_a_span_that_links_to_who_caused_it() -> None:
+    taken = steps(9, ms=[10, 10, 10, 90, 10, 10, 10, 10, 10])
+    late, other = request("late", steps=taken), request("other")
+    ends = taken.end_ns.tolist()
+    stall = Stall("late", ends[2], ends[3], 10 * MS, StallCause.OTHERS_PREFILL, ("other", "not-here"))
+    groups = list(to_spans(recording(late, other, steps=[taken]), stalls=[stall]))
+    (found,) = [s for g in groups for s in g.spans if s.name == "token"]
+    (rest,) = [t for g in groups for t in g.tokens]
+    assert (found.start_ns, found.end_ns) == (ends[2], ends[3])
+    assert found.links == ((other.trace_id, other.span_id),)
+    assert found.attributes == {A.TOKEN_INDEX: 3, A.STALL_CAUSE: "others-prefill", A.STALL_USUAL: 10_000}
+    assert rest.index.tolist() == [1, 2, 4, 5, 6, 7, 8] and found.parent_span_id == rest.parent_span_id
+    assert int(found.span_id, 16) == rest.first_id + len(rest)
+
+
+def test_a_stall_stays_alone_where_tokens_share_spans() -> None:
+    taken = steps(2000)
+    stall = Stall("r1", int(taken.end_ns[1000]), int(taken.end_ns[1001]), 10 * MS, StallCause.GC)
+    groups = list(to_spans(recording(request(steps=taken), steps=[taken]), stalls=[stall]))
+    (found,) = [s for g in groups for s in g.spans if s.name == "token"]
+    assert found.attributes[A.TOKEN_INDEX] == 1001 and found.links == ()
+    counts = [n for g in groups for t in g.tokens for n in t.count.tolist()]
+    assert sum(counts) + 1 == 1999 and max(per_trace(groups).values()) <= 1000

@@ -24,7 +24,7 @@ def requests(breakdown: Breakdown, tracks: Tracks) -> Iterator[Event]:
     processes = {request.span_id: request for request in recording.requests}
     ordered = sorted(recording.requests, key=lambda r: (r.arrival_ns, r.id))
     maker = SpanMaker(budget=SpanBudget(limit=_ROOM), for_file=False)
-    for group in maker.spans(replace(recording, requests=tuple(ordered))):
+    for group in maker.spans(replace(recording, requests=tuple(ordered)), breakdown.stalls):
         lines: dict[str, tuple[Line, str]] = {}  # span id -> its line and category
         for _, span in each_span(group):
             if span.get(A.ID) is not None:
