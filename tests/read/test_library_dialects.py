@@ -104,3 +104,14 @@ def test_what_is_no_request_to_a_model(operation: str, reading: Any) -> None:
     other = {"gen_ai.operation.name": operation, "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 1}
     found = reading(span("x", attributes=other), span("y", number=2, attributes=VLLM))
     assert len(found.requests) == 1
+
+
+def test_a_client_in_a_trace_of_its_own_is_known_by_the_id_of_the_answer(reading: Any) -> None:
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.response.id": "cmpl-7"}
+    other = chat | {"gen_ai.response.id": "cmpl-8"}
+    found = reading(
+        span("chat", -20, 1020, kind=3, attributes=chat),
+        span("chat", -20, 1020, kind=3, trace=2, attributes=other),
+        span("llm_request", number=3, trace=3, attributes=VLLM | {"gen_ai.request.id": "cmpl-7-0"}),
+    )
+    assert sorted(r.engine for r in found.requests) == ["unknown", "vllm"]
