@@ -135,6 +135,7 @@ class Attribute(Described):
     FINISH_REASON = ("phasetrace.request.finish_reason", "", "why the request as a whole ended")
     SENT = ("phasetrace.request.sent", "ns", "since the epoch: its client sent it")
     RECEIVED = ("phasetrace.request.received", "ns", "since the epoch: the engine had it")
+    QUEUED = ("phasetrace.request.queued", "ns", "since the epoch: the engine's scheduler had it")
     SCHEDULED = ("phasetrace.request.scheduled", "ns", "since the epoch: its first step began")
     FIRST_TOKEN = ("phasetrace.request.first_token", "ns", "since the epoch: its first token was there")
     FIRST_OUTPUT = (

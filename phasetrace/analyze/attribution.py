@@ -173,14 +173,20 @@ def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Sequence[int]:
 
 
 def _waiting(request: Request, table: StepTable, rows: Rows | None, stretch: Stretch) -> tuple[PartTime, ...]:
-    """A wait is first for the end of the step that was running, then for the scheduler."""
+    """A wait is first for the step that was running, then for the scheduler, which may have said when."""
+    if request.queued_ns is not None:
+        return _split_wait(stretch, request.queued_ns)
     stream = table.streams.get((request.process, request.stream or 0))
     if stream is None or stream == rows:
         return ()
     at = stream.begin + int(table.end_ns[stream.begin : stream.end].searchsorted(stretch.begin_ns, "right"))
     if at == stream.end or int(table.begin_ns[at]) > stretch.begin_ns:
         return ()
-    end = max(stretch.begin_ns, min(stretch.end_ns, int(table.end_ns[at])))
+    return _split_wait(stretch, int(table.end_ns[at]))
+
+
+def _split_wait(stretch: Stretch, busy_until: int) -> tuple[PartTime, ...]:
+    end = max(stretch.begin_ns, min(stretch.end_ns, busy_until))
     parts = ((Part.ENGINE_BUSY, end - stretch.begin_ns), (Part.SCHEDULER, stretch.end_ns - end))
     return tuple(PartTime(part, ns) for part, ns in parts if ns)
 

@@ -11,7 +11,15 @@ import numpy.typing as npt
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Defect, Ints, Recording, Request, RequestStatus
 
-MARKS = ("arrival_ns", "received_ns", "scheduled_ns", "first_token_ns", "last_token_ns", "finished_ns")
+MARKS = (
+    "arrival_ns",
+    "received_ns",
+    "queued_ns",
+    "scheduled_ns",
+    "first_token_ns",
+    "last_token_ns",
+    "finished_ns",
+)
 HANDED = ("first_token_ns", "first_output_ns", "finished_ns")
 FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond

@@ -27,6 +27,7 @@ class Assembler:
         self._begin: int | None = None
         self._end: int | None = None
         self._defects: list[Defect] = []  # that were not given out yet
+        self._ended_before: list[str] = []  # parts of engines that ended
 
     def feed(self, info: SegmentInfo, records: Iterable[Record]) -> None:
         """Take in what one read of a segment gave."""
@@ -44,21 +45,22 @@ class Assembler:
             self._processes[key] = self._new(info)
         self._processes[key].facts.lost(records)
 
-    def process_ended(self, key: str) -> None:
-        """No more records will come of this process: its live requests were cut off, and that is said."""
-        state = self._processes.get(key)
-        if state is None:
-            return
-        own = state.under_way
-        others = max(other.under_way for other in self._processes.values())
-        if own:
-            self._say(f"{state.facts.title} ended in the midst of {_requests(own)}")
-        elif others and state.facts.serves:
-            self._say(f"{state.facts.title} ended with {_requests(others)} under way")
-        state.end()
+    def processes_ended(self, keys: Iterable[str]) -> None:
+        """No more records will come of these: their live requests were cut off, and that is said.
 
-    def _say(self, sentence: str) -> None:
-        self._defects.append(Defect(sentence))
+        A part of an engine that has no requests of its own may have been the cause: it is named with them.
+        """
+        ended = [self._processes[key] for key in keys if key in self._processes]
+        parts = [state.facts.title for state in ended if state.facts.serves and not state.under_way]
+        for state in ended:
+            if count := state.under_way:
+                what = f"{count:,} request{'s' * (count != 1)}"
+                said = [f"{state.facts.title} ended in the midst of {what}"]
+                said += [f"{title} had ended before" for title in self._ended_before]
+                said += [f"{title} ended with it" for title in parts]
+                self._defects.append(Defect("; ".join(said)))
+            state.end()
+        self._ended_before += parts
 
     def holds_back(self, key: str) -> bool:
         """Whether something of this process was taken in and not given out: its segments would be needed."""
@@ -112,7 +114,3 @@ class Assembler:
         ends = [t for t in (self._end, *(p.end_ns for p in processes)) if t is not None]
         self._begin = min(begins, default=None)
         self._end = max(ends, default=None)
-
-
-def _requests(count: int) -> str:
-    return f"{count:,} request{'s' * (count != 1)}"

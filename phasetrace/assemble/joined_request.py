@@ -91,6 +91,7 @@ def _together(cores: Sequence[Request]) -> Request:
     return replace(
         first,
         received_ns=_least(request.received_ns for request in cores),
+        queued_ns=_least(request.queued_ns for request in cores),
         scheduled_ns=_least(request.scheduled_ns for request in cores),
         first_token_ns=_least(request.first_token_ns for request in cores),
         last_token_ns=_most(request.last_token_ns for request in cores),

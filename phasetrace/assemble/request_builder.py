@@ -52,6 +52,7 @@ class _Builder:
             model=self._model(),
             arrival_ns=arrival,
             received_ns=received,
+            queued_ns=self._mark(layout.QUEUED),
             scheduled_ns=scheduled,
             first_token_ns=first_token,
             last_token_ns=last_token,

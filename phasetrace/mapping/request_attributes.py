@@ -30,6 +30,7 @@ _PLAIN = {
     "model": A.MODEL_KEY,
     "sent_ns": A.SENT,
     "received_ns": A.RECEIVED,
+    "queued_ns": A.QUEUED,
     "scheduled_ns": A.SCHEDULED,
     "first_token_ns": A.FIRST_TOKEN,
     "last_token_ns": A.LAST_TOKEN,

@@ -99,9 +99,8 @@ class Request:
     preemptions: tuple[Interval, ...] = ()
     prefixes: tuple[tuple[PrefixChunk, ...], ...] = ()  # one tuple a sequence, where hashed
     streamed_ns: int | None = None  # in the user's streamer, inside [last token, finished)
-    first_output_ns: int | None = (
-        None  # the user was handed the first of the answer: all of it, unless streamed
-    )
+    queued_ns: int | None = None  # the engine's scheduler had it, inside [received, scheduled]
+    first_output_ns: int | None = None  # the user had the first of the answer: all of it, unless streamed
     sent_ns: int | None = None  # its client sent it, by the client's clock; known from the client's span
     external_id: str | None = None  # the engine's own id of it
     derived: frozenset[str] = frozenset()  # names of the fields above that were derived, not observed

@@ -64,8 +64,8 @@ class Drain:
         for path, segment in self._segments.items():
             if not segment.used_up:
                 self._read(path, segment, live=segment.info.process in self._running.keys() - ended)
+        self._assembler.processes_ended(ended)
         for key in ended:
-            self._assembler.process_ended(key)
             del self._running[key]
         self._write(self._assembler.take())
         self._delete_used_up()

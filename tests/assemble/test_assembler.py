@@ -63,7 +63,7 @@ class App:
         self.finished(request, sequences=ended, **said)
 
     def end(self) -> Recording:
-        self.assembler.process_ended(self.info.process)
+        self.assembler.processes_ended([self.info.process])
         return self.assembler.close()
 
 

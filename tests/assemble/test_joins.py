@@ -61,6 +61,7 @@ class Server:
         """One request of two tokens: 0 asked, 4 received, 6 scheduled, 16 and 26 tokens, 30 answered."""
         self.asked(frontend, name, 0, tokenize=[1 * MS, 3 * MS], **data)
         self.received(core, name, 4, mode="greedy")
+        self.mark(core, layout.QUEUED, 5)
         self.mark(core, layout.SCHEDULED, 6)
         self.step(0, 6, 16, joined=(core,), scheduled=[(core, 8)])
         self.step(1, 16, 26, left=(core,))
@@ -86,9 +87,9 @@ def test_two_sides_are_one_request(server: Server) -> None:
     server.answered(1, 30, output=2, detokenize=[27 * MS, 28 * MS])
     recording = server.assembler.close()
     request = only(recording)
-    at = [request.arrival_ns, request.received_ns, request.scheduled_ns]
+    at = [request.arrival_ns, request.received_ns, request.queued_ns, request.scheduled_ns]
     at += [request.first_token_ns, request.last_token_ns, request.finished_ns]
-    assert [time - EPOCH for time in at if time is not None] == [ms * MS for ms in (0, 4, 6, 16, 26, 30)]
+    assert [time - EPOCH for time in at if time is not None] == [ms * MS for ms in (0, 4, 5, 6, 16, 26, 30)]
     assert (request.trace_id, request.parent_span_id, request.operation) == (TRACE, SPAN, "chat")
     assert (request.process, request.stream) == (server.core.process, STREAM)
     assert (request.tokenize_ns, request.detokenize_ns) == (2 * MS, 1 * MS)
@@ -257,30 +258,31 @@ def test_the_reasons_to_wait_are_the_same_on_both_sides_of_the_spool() -> None:
     assert [wait.value for wait in Wait] == list(layout.HEAD_REASONS)
 
 
-def test_a_process_that_ends_in_the_midst_of_requests_is_named() -> None:
-    server = Server()
+def test_a_process_that_ends_in_the_midst_of_requests_is_named_and_what_ended_before_it(
+    server: Server,
+) -> None:
     server.core = replace(server.core, pid=7)
     server.asked(1, "r", 0)
     server.received(11, "r", 4)
-    worker = SegmentInfo("00000000000000b0", 3, 1, 0, 0, 0, EPOCH)
-    for info, role in ((server.core, "engine core"), (worker, "worker")):
+    worker, other = (SegmentInfo(f"00000000000000b{n}", 3 + n, 1, 0, 0, 0, EPOCH) for n in range(2))
+    for info, role in ((server.core, "engine core"), (worker, "worker"), (other, "worker")):
         facts = layout.encode_blob(0, layout.ENGINE, 0, {"engine": "vllm", "role": role})
         server.assembler.feed(info, [(layout.FACTS, facts)])
-    for info in (worker, server.core):
-        server.assembler.process_ended(info.process)
+    server.assembler.processes_ended([worker.process])
+    server.assembler.processes_ended([server.core.process, other.process])
     server.answered(1, 30, output=0, reason="error", error="EngineDeadError")
-    server.assembler.process_ended(server.frontend.process)
+    server.assembler.processes_ended([server.frontend.process])
     recording = server.assembler.close()
     assert only(recording).status is RequestStatus.FAILED
-    assert [defect.defect for defect in recording.defects] == [
-        "worker (process 3) ended with 1 request under way",
-        "engine core (process 7) ended in the midst of 1 request",
-    ]
+    (defect,) = recording.defects
+    assert defect.defect == (
+        "engine core (process 7) ended in the midst of 1 request; worker (process 3) had ended before;"
+        " worker (process 4) ended with it"
+    )
 
 
 def test_a_process_that_ends_with_nothing_left_to_do_is_no_defect(server: Server) -> None:
     server.serve()
     server.answered(1, 30, output=2)
-    for info in (server.core, server.frontend):
-        server.assembler.process_ended(info.process)
+    server.assembler.processes_ended([server.core.process, server.frontend.process])
     assert server.assembler.close().defects == ()

@@ -82,6 +82,7 @@ requests = st.builds(
     arrival_ns=times,
     sent_ns=maybe_time,
     received_ns=maybe_time,
+    queued_ns=maybe_time,
     scheduled_ns=maybe_time,
     first_token_ns=maybe_time,
     last_token_ns=maybe_time,
