@@ -57,6 +57,7 @@ class SpanName(Described):
     DELIVERY = ("delivery", "", "from the last token until the user had it")
     STEPS = ("phasetrace.steps", "", "up to 1,024 steps of an engine, column by column (files only)")
     PAUSES = ("phasetrace.pauses", "", "stops of a whole process, column by column (files only)")
+    SAMPLES = ("phasetrace.samples", "", "what a process or a device used, column by column (files only)")
     STAGE = ("phasetrace.stage", "", "a part of an engine's start: loading a model, warming up")
     PROCESS = (
         "phasetrace.process",
@@ -250,6 +251,9 @@ class Attribute(Described):
     PAUSE_BEGIN = ("phasetrace.pauses.begin", "ns", "packed: when each began, since the epoch")
     PAUSE_DURATION = ("phasetrace.pauses.duration", "ns", "packed: how long each took")
     PAUSE_DETAIL = ("phasetrace.pauses.detail.", "", "packed: a number that goes with each")
+    SAMPLE_DEVICE = ("phasetrace.samples.device", "", "which of the host's devices, where it is one")
+    SAMPLE_TIME = ("phasetrace.samples.time", "ns", "packed: when it was looked at, since the epoch")
+    SAMPLE_COLUMN = ("phasetrace.samples.of.", "", "packed: CPU time in ns, memory in bytes, ...")
 
     # of a process, a model, a run
     STAGE_NAME = ("phasetrace.stage.name", "", "model-load, warm-up, compile, graph-capture, ...")
@@ -307,7 +311,7 @@ class Metric(Described):
     @property
     def prometheus(self) -> str:
         """Its name in Prometheus, as OpenTelemetry specifies; a histogram's adds `_bucket` and so on."""
-        unit = "_seconds" if self.unit == "s" else ""
+        unit = {"s": "_seconds", "By": "_bytes"}.get(self.unit, "")
         return self.replace(".", "_") + unit + ("_total" if self.kind is MetricKind.COUNTER else "")
 
     DURATION = ("gen_ai.server.request.duration", "s", "arrival of a request until its end", _SECONDS)
@@ -339,6 +343,14 @@ class Metric(Described):
         MetricKind.COUNTER,
     )
     PAUSED = ("phasetrace.paused", "s", "time in which a whole process stood still", MetricKind.COUNTER)
+    CPU = ("phasetrace.process.cpu", "s", "CPU time that a process took", MetricKind.COUNTER)
+    CPU_DELAY = (
+        "phasetrace.process.cpu.delay",
+        "s",
+        "time in which threads could run and had no CPU",
+        MetricKind.COUNTER,
+    )
+    MEMORY = ("phasetrace.process.memory", "By", "resident memory of a process", MetricKind.GAUGE)
     RUNNING = ("phasetrace.running", "{sequence}", "sequences in the last step", MetricKind.GAUGE)
     WAITING = ("phasetrace.waiting", "{request}", "requests in an engine's queue", MetricKind.GAUGE)
     KV_USAGE = ("phasetrace.kv_cache.usage", "{fraction}", "share of the KV blocks in use", MetricKind.GAUGE)

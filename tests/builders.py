@@ -172,14 +172,16 @@ def generation(tokens: int = 8, name: str = "r1", stream: int = 1, **fields: Any
 
 def plain(recorded: Recording) -> dict[str, Any]:
     """A recording as plain values, so that two can be compared: arrays do not compare to one truth."""
-    return {**vars_of(recorded), "steps": [vars_of(piece) for piece in recorded.steps]}
+    columns = {name: [vars_of(piece) for piece in getattr(recorded, name)] for name in ("steps", "samples")}
+    return {**vars_of(recorded), **columns}
 
 
 def vars_of(noun: Any) -> dict[str, Any]:
     """The fields of a noun, arrays as lists."""
     values = {f.name: getattr(noun, f.name) for f in dataclasses.fields(noun)}
-    if "parts" in values:
-        values["parts"] = {part.value: column.tolist() for part, column in noun.parts.items()}
+    for name in ("parts", "columns"):
+        if name in values:
+            values[name] = {which.value: column.tolist() for which, column in values[name].items()}
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
 

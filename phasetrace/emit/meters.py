@@ -16,7 +16,17 @@ from phasetrace.analyze.step_table import step_table
 from phasetrace.emit.instruments import Instruments, Labels, Observe
 from phasetrace.mapping.recording_spans import service_name
 from phasetrace.mapping.request_attributes import model_name
-from phasetrace.model import ModelFacts, Process, Recording, Request, RequestStatus, Steps, Wait
+from phasetrace.model import (
+    ModelFacts,
+    Process,
+    Recording,
+    Request,
+    RequestStatus,
+    Samples,
+    Steps,
+    Usage,
+    Wait,
+)
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Metric
 
@@ -25,6 +35,9 @@ _NS = 1e9
 _STILL_S = 5.0  # an engine whose last step is older than this runs nothing: a gauge must not say otherwise
 _NO_STEPS = step_table(Recording())  # marks alone bound the phases
 _REASONS = tuple(Wait)
+
+
+_USED = {Usage.CPU: Metric.CPU, Usage.CPU_DELAY: Metric.CPU_DELAY}
 
 
 @dataclass(slots=True)
@@ -51,6 +64,8 @@ class Meters:
         self._models: dict[str, ModelFacts] = {}
         self._processes: dict[str, Process] = {}
         self._engines: dict[str, _Engine] = {}
+        self._used: dict[tuple[str, Usage], int] = {}
+        self._memory: dict[str, int] = {}
 
     def record(self, recording: Recording) -> None:
         """Count one part of a recording. The first one tells who runs."""
@@ -59,6 +74,7 @@ class Meters:
         if self._instruments is None:
             looks = {Metric.RUNNING: _running, Metric.WAITING: _waiting, Metric.KV_USAGE: self._kv_usage}
             gauges = {metric: self._gauge(look) for metric, look in looks.items()}
+            gauges[Metric.MEMORY] = self._memory_used
             service = service_name(next(iter(self._processes.values()), None))
             self._instruments = Instruments(self._reader, service, gauges)
         add = self._instruments.add
@@ -69,6 +85,9 @@ class Meters:
             if len(steps):
                 for metric, value, labels in self._of_steps(steps):
                     add(metric, value, labels)
+        for samples in recording.samples:
+            for metric, value, labels in self._of_samples(samples):
+                add(metric, value, labels)
         for pause in recording.pauses:
             add(Metric.PAUSED, (pause.end_ns - pause.begin_ns) / _NS, {A.PAUSE_KIND.value: pause.kind})
 
@@ -121,6 +140,25 @@ class Meters:
             engine.running = int(steps.running[-1]) if steps.running is not None else 0
             engine.waiting = int(steps.waiting[-1]) if steps.waiting is not None else None
             engine.kv_blocks = int(steps.kv_blocks[-1]) if steps.kv_blocks is not None else None
+
+    def _of_samples(self, samples: Samples) -> Iterator[tuple[Metric, float, Labels]]:
+        """What a process used since it was last looked at."""
+        labels = {A.PROCESS_KEY.value: samples.process}
+        for usage, metric in _USED.items():
+            column = samples.columns.get(usage)
+            if column is None or samples.device is not None or column[-1] < 0:
+                continue
+            last = int(column[-1])
+            before = self._used.get((samples.process, usage), 0)
+            self._used[samples.process, usage] = max(last, before)
+            yield metric, max(0, last - before) / _NS, labels
+        memory = samples.columns.get(Usage.MEMORY)
+        if memory is not None and samples.device is None:
+            self._memory[samples.process] = int(memory[-1])
+
+    def _memory_used(self, _: CallbackOptions) -> Iterator[Observation]:
+        for process, used in list(self._memory.items()):
+            yield Observation(used, {A.PROCESS_KEY.value: process})
 
     def _gauge(self, look: Look) -> Observe:
         def observe(_: CallbackOptions) -> Iterator[Observation]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, prefixed, under
 from phasetrace.mapping.step_spans import process_trace
-from phasetrace.mapping.typed import checked, scalars, text_entries, texts
+from phasetrace.mapping.typed import checked, packed, scalars, text_entries, texts
 from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Stage
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -105,9 +105,9 @@ def pauses_to_spans(pauses: Iterable[Pause]) -> Iterator[Span]:
 def pauses_from_span(span: Span) -> Iterator[Pause]:
     """The pauses of one span."""
     attributes = span.attributes | span.kept
-    begins = unpack(_bytes(attributes[A.PAUSE_BEGIN]))
-    ends = begins + unpack(_bytes(attributes[A.PAUSE_DURATION]))
-    detail = {n: unpack(_bytes(v)).tolist() for n, v in under(A.PAUSE_DETAIL, attributes).items()}
+    begins = unpack(packed(attributes[A.PAUSE_BEGIN]))
+    ends = begins + unpack(packed(attributes[A.PAUSE_DURATION]))
+    detail = {n: unpack(packed(v)).tolist() for n, v in under(A.PAUSE_DETAIL, attributes).items()}
     process, kind = str(attributes[A.PROCESS_KEY]), str(attributes[A.PAUSE_KIND])
     for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         yield Pause(process, kind, begin, end, {name: column[row] for name, column in detail.items()})
@@ -157,9 +157,3 @@ def run_from_span(span: Span) -> Recording:
 
 def _sort(pause: Pause) -> tuple[str, str, tuple[str, ...]]:
     return pause.process, pause.kind, tuple(sorted(pause.detail))
-
-
-def _bytes(value: object) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError("a span of pauses lacks a column")
-    return value

@@ -22,10 +22,22 @@ from phasetrace.mapping.facts_spans import (
 )
 from phasetrace.mapping.request_attributes import request_from_span
 from phasetrace.mapping.request_spans import request_to_spans
+from phasetrace.mapping.samples_spans import samples_from_span, samples_to_span
 from phasetrace.mapping.span import Attributes, ResourceSpans, Span
 from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
-from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Request, Stage, Stall, Steps
+from phasetrace.model import (
+    Defect,
+    ModelFacts,
+    Pause,
+    Process,
+    Recording,
+    Request,
+    Samples,
+    Stage,
+    Stall,
+    Steps,
+)
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -88,6 +100,7 @@ class SpanMaker:
         run += [model_to_span(model, recording.begin_ns or 0) for model in recording.models.values()]
         run += [process_to_span(process) for process in recording.processes]
         run += pauses_to_spans(recording.pauses)
+        run += [samples_to_span(samples) for samples in recording.samples if len(samples)]
         run += map(stage_to_span, recording.stages)
         if run:
             yield ResourceSpans({}, run, file_only=True)
@@ -132,6 +145,7 @@ class _Reading:
         self.steps: list[Steps] = []
         self.pauses: list[Pause] = []
         self.stages: list[Stage] = []
+        self.samples: list[Samples] = []
         self.models: dict[str, ModelFacts] = {}
         self.processes: dict[str, Process] = {}
         self.run: Recording | None = None
@@ -141,6 +155,7 @@ class _Reading:
             SpanName.STEPS: self._steps,
             SpanName.PAUSES: self._pauses,
             SpanName.STAGE: self._stage,
+            SpanName.SAMPLES: self._samples,
             SpanName.PROCESS: self._process,
             SpanName.MODEL: self._model,
             SpanName.RUN: self._run,
@@ -164,6 +179,7 @@ class _Reading:
             steps=tuple(join(self.steps)),
             pauses=tuple(sorted(self.pauses, key=lambda p: (p.begin_ns, p.process))),
             stages=tuple(sorted(self.stages, key=lambda s: (s.begin_ns, s.process, s.name))),
+            samples=tuple(sorted(self.samples, key=lambda s: (int(s.times_ns[0]), s.process, s.device or 0))),
             models=self.models,
             processes=tuple(self.processes.values()),
         )
@@ -188,6 +204,9 @@ class _Reading:
 
     def _stage(self, span: Span, _: Attributes) -> None:
         self.stages.append(stage_from_span(span))
+
+    def _samples(self, span: Span, _: Attributes) -> None:
+        self.samples.append(samples_from_span(span))
 
     def _process(self, span: Span, _: Attributes) -> None:
         process = process_from_span(span)

@@ -75,3 +75,10 @@ def counts(values: Iterable[int]) -> None:
     """Raise ValueError unless all of these can be numbers of tokens or steps."""
     if not all(0 <= value < MOST_COUNTED for value in values):
         raise ValueError("a count is impossible")
+
+
+def packed(value: object) -> bytes:
+    """The bytes of a packed column; TypeError for anything else."""
+    if not isinstance(value, bytes):
+        raise TypeError("not a packed column")
+    return value

@@ -33,6 +33,7 @@ from phasetrace.model.recording import (
     PrefixChunk,
     Recording,
     Request,
+    Samples,
     Sequence,
     StepCount,
     Steps,
@@ -45,7 +46,7 @@ from phasetrace.model.table import (
     TableHardware,
     TableModel,
 )
-from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Wait
+from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Usage, Wait
 
 __all__ = [
     "Breakdown",
@@ -76,6 +77,7 @@ __all__ = [
     "Request",
     "RequestBreakdown",
     "RequestStatus",
+    "Samples",
     "Sequence",
     "Stage",
     "Stall",
@@ -87,5 +89,6 @@ __all__ = [
     "Table",
     "TableHardware",
     "TableModel",
+    "Usage",
     "Wait",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phasetrace.model.process import ModelFacts, Pause, Process, Stage
-from phasetrace.model.terms import Part, Provenance, RequestStatus
+from phasetrace.model.terms import Part, Provenance, RequestStatus, Usage
 
 Ints = npt.NDArray[np.int64]
 
@@ -182,6 +182,19 @@ class Defect:
 
 
 @dataclass(frozen=True, slots=True)
+class Samples:
+    """What a process used of its host, or what a device did. All columns have the length of `times_ns`."""
+
+    process: str  # Process.key; "" for a device of the host
+    device: int | None
+    times_ns: Ints
+    columns: Mapping[Usage, Ints]  # -1 where unknown
+
+    def __len__(self) -> int:
+        return len(self.times_ns)
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """All that a run or a file knows."""
 
@@ -189,6 +202,7 @@ class Recording:
     steps: tuple[Steps, ...] = ()
     pauses: tuple[Pause, ...] = ()
     stages: tuple[Stage, ...] = ()
+    samples: tuple[Samples, ...] = ()
     models: Mapping[str, ModelFacts] = field(default_factory=dict)
     processes: tuple[Process, ...] = ()
     defects: tuple[Defect, ...] = ()

@@ -78,3 +78,14 @@ class RequestStatus(StrEnum):
     OK = "ok"
     FAILED = "failed"
     CUT_OFF = "cut-off"  # the recording ended before the request did
+
+
+class Usage(StrEnum):
+    """What a process or a device uses, looked at from outside now and then."""
+
+    CPU = "cpu"  # ns of CPU time since the process began, user and system
+    CPU_DELAY = "cpu-delay"  # ns in which threads that live now could have run and had no CPU
+    MEMORY = "memory"  # bytes: resident, or in use on a device
+    THREADS = "threads"
+    DEVICE_BUSY = "device-busy"  # percent of the time
+    DEVICE_CLOCK = "device-clock"  # MHz

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from phasetrace.assemble.assembler import Assembler
 from phasetrace.assemble.spool import SegmentInfo, read_segment
 from phasetrace.errors import TraceFormatError
-from phasetrace.model import Recording
+from phasetrace.model import Recording, Samples
 from phasetrace.supervise.outlets import Outlet
-from phasetrace.supervise.processes import is_alive
+from phasetrace.supervise.processes import User, is_alive
+from phasetrace.supervise.sampling import Sampler
 from phasetrace_agent import layout
 
 MOST_KEPT = 32  # segments that are read and kept all the same
@@ -45,6 +46,7 @@ class Drain:
         self._segments: dict[Path, Segment] = {}
         self._running: dict[str, SegmentInfo] = {}  # by process
         self._infos: dict[str, SegmentInfo] = {}
+        self._sampler = Sampler()
         self.unreadable: dict[Path, TraceFormatError] = {}
 
     @property
@@ -67,14 +69,15 @@ class Drain:
         self._assembler.processes_ended(ended)
         for key in ended:
             del self._running[key]
-        self._write(self._assembler.take())
+        self._sampler.look(User(key, i.pid, i.started) for key, i in self._running.items())
+        self._write(self._assembler.take(), self._sampler.take())
         self._delete_used_up()
 
     def close(self) -> None:
         """Take in the rest. What still runs is written as far as it has come, and its files stay."""
         self.turn()
         self._count_lost()
-        self._write(self._assembler.close())
+        self._write(self._assembler.close(), self._sampler.take(all_of_it=True))
 
     def _find_segments(self) -> None:
         for path in sorted(self._spool.glob("*.seg")):
@@ -105,7 +108,8 @@ class Drain:
         self._assembler.feed(info, records)
         segment.used_up = info.sealed or not live
 
-    def _write(self, recording: Recording) -> None:
+    def _write(self, recording: Recording, samples: tuple[Samples, ...]) -> None:
+        recording = replace(recording, samples=samples)
         if recording != Recording():
             self._outlet.write(recording)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from phasetrace.model import Ints, Pause, Process, Recording, Request, RequestStatus, Stage, Steps
+from phasetrace.model import Ints, Pause, Process, Recording, Request, RequestStatus, Samples, Stage, Steps
 
 Stretch = TypeVar("Stretch", Pause, Stage)
 SAME_NS = 1_000_000  # two readings of one time differ by how the clocks were compared
@@ -33,6 +33,7 @@ def merge(earlier: Recording, later: Recording) -> Recording:
         steps=(*earlier.steps, *_further_steps(earlier, later)),
         pauses=(*earlier.pauses, *_further(earlier.pauses, later.pauses)),
         stages=(*earlier.stages, *_further(earlier.stages, later.stages)),
+        samples=(*earlier.samples, *_further_samples(earlier, later)),
         models={**earlier.models, **later.models},
         processes=_processes(earlier, later),
         defects=tuple(dict.fromkeys((*earlier.defects, *later.defects))),
@@ -48,6 +49,16 @@ def _requests(earlier: Recording, later: Recording) -> tuple[Request, ...]:
         if known is None or _seen(request) > _seen(known):
             best[request.id] = request
     return tuple(best.values())
+
+
+def _further_samples(earlier: Recording, later: Recording) -> Iterator[Samples]:
+    """Those that begin after the earlier recording's of the same process or device end."""
+    ends: dict[tuple[str, int | None], int] = {}
+    for s in earlier.samples:
+        ends[s.process, s.device] = max(ends.get((s.process, s.device), 0), int(s.times_ns[-1]))
+    for s in later.samples:
+        if int(s.times_ns[0]) > ends.get((s.process, s.device), 0):
+            yield s
 
 
 def _seen(request: Request) -> tuple[bool, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 GONE = (b"Z", b"X")  # ended, and its parent has not looked yet
 STATE, START = 0, 19  # fields of /proc/PID/stat after the name
@@ -10,16 +11,29 @@ STATE, START = 0, 19  # fields of /proc/PID/stat after the name
 
 def is_alive(pid: int, start: int) -> bool:
     """Whether process `pid` that was started at `start` (clock ticks since boot; 0: unknown) still runs."""
-    fields = _stat(pid)
-    if fields is None or fields[STATE] in GONE:
-        return False
-    return start in (0, int(fields[START]))
+    return stat_fields(pid, start) is not None
 
 
 def start_of(pid: int) -> int:
     """When a process was started, in clock ticks since boot; 0 where it is gone."""
     fields = _stat(pid)
     return int(fields[START]) if fields else 0
+
+
+class User(NamedTuple):
+    """A recorded process, by which its use of the host is looked up."""
+
+    key: str
+    pid: int
+    started: int  # clock ticks since boot; 0: unknown
+
+
+def stat_fields(pid: int, start: int) -> list[bytes] | None:
+    """The kernel's count of a process, from its state on; None where that one is gone."""
+    fields = _stat(pid)
+    if fields is None or fields[STATE] in GONE or start not in (0, int(fields[START])):
+        return None
+    return fields
 
 
 def _stat(pid: int) -> list[bytes] | None:

@@ -48,12 +48,19 @@ def steps(made: Dashboard) -> None:
     ]
     paused = rate_or_zero(Metric.PAUSED.prometheus, where(JOBS), kind)
     in_use = f"{Metric.KV_USAGE.prometheus}{ENGINE}"
+    used = [
+        (rate(Metric.CPU.prometheus, where(JOBS), PROCESS), each(PROCESS)),
+        (f"{rate(Metric.CPU_DELAY.prometheus, where(JOBS), PROCESS)}", f"{each(PROCESS)}: had none"),
+    ]
+    memory = [(f"{Metric.MEMORY.prometheus}{where(JOBS)}", each(PROCESS))]
     made.with_row(Row("Steps"))
     made.with_panel(lines("Step", "s", Metric.STEP_DURATION.meaning, quantiles(STEP, ENGINE)))
     made.with_panel(lines("Steps", "ops", "Steps a second.", [(rate(f"{STEP}_count", ENGINE), "steps")]))
     made.with_panel(lines("Batch", "short", "Sequences in the last step; requests that wait.", batch))
     made.with_panel(queue_reasons(ENGINE))
     made.with_panel(share("KV cache", Metric.KV_USAGE.meaning, (in_use, "in use")))
+    made.with_panel(lines("CPUs", "short", "In use, and those that threads waited for.", used))
+    made.with_panel(lines("Memory", "bytes", Metric.MEMORY.meaning, memory))
     made.with_panel(stack("Pauses", Metric.PAUSED.meaning, (paused, each(kind))))
 
 

@@ -16,10 +16,12 @@ from phasetrace.model import (
     Recording,
     Request,
     RequestStatus,
+    Samples,
     Sequence,
     Stage,
     StepCount,
     Steps,
+    Usage,
 )
 from tests.builders import EPOCH, PROCESS
 
@@ -156,6 +158,14 @@ starts = st.lists(stages, max_size=3, unique_by=lambda s: (s.name, s.begin_ns))
 
 
 @st.composite
+def samples(draw: st.DrawFn, device: int | None) -> Samples:
+    moments = draw(st.lists(times, min_size=1, max_size=4))
+    names = draw(st.sets(st.sampled_from(Usage), max_size=3))
+    columns = {n: np.array([draw(st.integers(-1, 1 << 40)) for _ in moments]) for n in sorted(names)}
+    return Samples("" if device is not None else PROCESS, device, np.array(sorted(moments)), columns)
+
+
+@st.composite
 def recordings(draw: st.DrawFn) -> Recording:
     shapes = draw(st.lists(models, max_size=2))
     found = draw(st.lists(pauses, max_size=4, unique_by=lambda p: p.begin_ns))
@@ -164,6 +174,12 @@ def recordings(draw: st.DrawFn) -> Recording:
         steps=tuple(draw(steps(stream)) for stream in range(draw(st.integers(0, 2)))),
         pauses=tuple(sorted(found, key=lambda p: p.begin_ns)),
         stages=tuple(sorted(draw(starts), key=lambda s: (s.begin_ns, s.process, s.name))),
+        samples=tuple(
+            sorted(
+                (draw(samples(device)) for device in draw(st.sets(st.sampled_from([None, 0, 1])))),
+                key=lambda s: (int(s.times_ns[0]), s.process, s.device or 0),
+            )
+        ),
         models={model.key: model for model in shapes},
         processes=tuple(draw(st.lists(processes, max_size=1))),
         defects=tuple(draw(st.lists(st.builds(Defect, words), max_size=2, unique=True))),
