@@ -1,4 +1,4 @@
-"""`phasetrace show`: one request as a waterfall."""
+"""`phasetrace show`: one request as a waterfall, and of a server the busiest second of its engine."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ MOST_NAMED = 3
 def command(source: str, ident: str | None, listed: bool) -> int:
     """Show one request of a trace on a time axis: phases, prefill chunks, gaps between tokens, stalls.
 
+    Of an engine whose steps requests shared, the busiest second too: who sat in which step. --request leaves
+    that out.
+
     INPUT is a trace file, or - for stdin.
     """
     from phasetrace import analyze
     from phasetrace.render import waterfall
+    from phasetrace.render.batch_timeline import busiest_second
 
     breakdown = analyze.breakdown(inputs.read((source,)))
     shown = terminal.shown_by(sys.stdout)
@@ -36,6 +40,8 @@ def command(source: str, ident: str | None, listed: bool) -> int:
         chosen = choose(breakdown, ident)
         render = waterfall.request if isinstance(chosen, RequestBreakdown) else waterfall.unfinished
         text = render(chosen, breakdown.recording, *shown)  # type: ignore[arg-type]
+        together = busiest_second(breakdown.recording, *shown) if ident is None else None
+        text += f"\n{together}" if together is not None else ""
     terminal.deliver(text, None)
     return 0
 
