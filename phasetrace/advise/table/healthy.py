@@ -48,7 +48,7 @@ def at_bound(s: Setting) -> list[str]:
         )
     usual = s.prefill_with(s.new_tokens * s.together) if s.new_tokens else None
     if usual and s.prefill:
-        if s.prefill > NEAR * usual:
+        if s.prefill - NEAR * usual > WORTH * (s.e2e or s.prefill):
             return []
         said.append(
             f"prefill takes {seconds(s.prefill * 1e9)}, {times(s.prefill / usual)} of what it takes"

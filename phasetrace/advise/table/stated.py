@@ -52,6 +52,11 @@ class Stated:
         return stated or self.table.hardware.count or self.knob(*PARALLEL) or 1.0
 
     @property
+    def counted(self) -> bool:
+        """Whether it is told how many they are; else it may be a node full of them."""
+        return bool(self.group.devices or self.table.hardware.count or self.knob(*PARALLEL))
+
+    @property
     def dtype(self) -> str | None:
         """Of the computation."""
         return self.group.dtype or self.table.model.dtype

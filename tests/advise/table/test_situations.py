@@ -10,7 +10,10 @@ from phasetrace.advise import diagnose_table
 from phasetrace.model import Diagnosis, Table
 from phasetrace.read import read_any
 from phasetrace.semconv import Cause
+from tests.advise.table.reports import REPORTS
 from tests.advise.table.situations import SITUATIONS
+
+MADE = [*SITUATIONS, *REPORTS]
 
 NO_FAULT = {Cause.HEALTHY, Cause.UNKNOWN, Cause.DATA_DEFECT}
 
@@ -23,9 +26,7 @@ def diagnosed(folder: Path, document: dict[str, Any]) -> Diagnosis:
     return diagnose_table(table)
 
 
-@pytest.mark.parametrize(
-    ("accepted", "document"), [s[1:] for s in SITUATIONS], ids=[s[0] for s in SITUATIONS]
-)
+@pytest.mark.parametrize(("accepted", "document"), [s[1:] for s in MADE], ids=[s[0] for s in MADE])
 def test_the_cause_is_named(tmp_path: Path, accepted: set[str], document: dict[str, Any]) -> None:
     found = diagnosed(tmp_path, document)
     assert found.cause in accepted, found.findings[0].evidence
@@ -41,7 +42,7 @@ def test_every_cause_has_a_situation() -> None:
     assert {cause.value for cause in Cause} <= {name for _, accepted, _ in SITUATIONS for name in accepted}
 
 
-@pytest.mark.parametrize("document", [s[2] for s in SITUATIONS], ids=[s[0] for s in SITUATIONS])
+@pytest.mark.parametrize("document", [s[2] for s in MADE], ids=[s[0] for s in MADE])
 def test_less_is_told_where_the_names_are_missing(tmp_path: Path, document: dict[str, Any]) -> None:
     """Without model and hardware nothing breaks, and what is said then is no surer."""
     bare = {k: v for k, v in document.items() if k not in ("model", "hardware")}

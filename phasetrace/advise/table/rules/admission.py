@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.contrast import like_with_like
-from phasetrace.advise.table.rules.queue import OWNS, at_cap, kv_full, memory_full, slots_full, waits
+from phasetrace.advise.table.rules.queue import (
+    OFFERED,
+    OWNS,
+    Queue,
+    at_cap,
+    beyond_reach,
+    kv_full,
+    memory_full,
+    slots_full,
+    waits,
+)
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
@@ -18,9 +30,9 @@ PASSING = (
     "max_num_partial_prefills",
     "long_prefill_token_threshold",
 )
-OFFERED = 1.25  # times what is served: both are counted within 10 %
 FLAT = 0.6  # of the growth of load is seen in throughput: less, and the engine is saturated
 GROWS = 2.5  # times: latency of a saturated engine, against the same at less load
+MUCH_LONGER = 4.0  # times the prompt: what waits behind it is short beside it
 LONGER = 2.0  # times a whole prompt's expected prefill
 
 
@@ -64,7 +76,7 @@ def overload(view: View) -> Answer:
     return candidate(
         view,
         Cause.OVERLOAD,
-        Tier.BOUND if any(rule(view) for rule in (slots_full, kv_full, token_budget)) else Tier.FAULT,
+        Tier.FAULT if beyond_reach(s) or not any(rule(view) for rule in OTHERS) else Tier.BOUND,
         tuple(said),
         "Offer less or add capacity: scale out (replicas), limit admission (shed or delay load at the"
         " door), or"
@@ -95,7 +107,26 @@ def token_budget(view: View) -> Answer:
     ahead = view.contrast("prefilling_concurrently")
     if ahead is not None and ahead.goal is Goal.TTFT and (ahead.worse.group.prefilling_concurrently or 0) > 0:
         return tried(view, Cause.TOKEN_BUDGET, ahead, "prefilling_concurrently", fix, trade)
-    if view.goal is Goal.TPOT or s.alone:
+    if view.goal is Goal.TPOT:
+        return None
+    behind = _behind_long_prompts(view)
+    if behind is not None:
+        return candidate(
+            view,
+            Cause.TOKEN_BUDGET,
+            Tier.FAULT,
+            (
+                behind[2].said,
+                f"prompts of {behind[1].group.prompt_tokens:,.0f} tokens are read in front of"
+                f" those of {behind[0].group.prompt_tokens:,.0f}",
+            ),
+            fix,
+            tradeoff=trade,
+            weight=behind[2].share,
+            seconds=behind[2].seconds,
+            setting=behind[0],
+        )
+    if s.alone:
         return None
     queue = waits(view, s)
     if queue is None or at_cap(s) or memory_full(s):
@@ -121,30 +152,22 @@ def token_budget(view: View) -> Answer:
             seconds=queue.seconds,
             gain=_larger_budget(s),
         )
-    head = next(
-        (
-            x
-            for x in view.settings
-            if x is not s and (x.group.prompt_tokens or 0) >= 4 * (g.prompt_tokens or 1e18)
-        ),
-        None,
-    )
-    if head is not None:
-        return candidate(
-            view,
-            Cause.TOKEN_BUDGET,
-            Tier.FAULT,
-            (
-                queue.said,
-                f"prompts of {head.group.prompt_tokens:,.0f} tokens are read in front of"
-                f" those of {g.prompt_tokens:,.0f}",
-            ),
-            fix,
-            tradeoff=trade,
-            weight=queue.share,
-            seconds=queue.seconds,
-        )
     return None
+
+
+def _behind_long_prompts(view: View) -> tuple[Setting, Setting, Queue] | None:
+    """Short prompts that wait, beside others many times as long, while slots and memory are free."""
+    for short in view.settings:
+        queue = waits(view, short)
+        if queue is None or short.alone or at_cap(short) or memory_full(short):
+            continue
+        for long in view.settings:
+            if (long.group.prompt_tokens or 0) >= MUCH_LONGER * (short.group.prompt_tokens or math.inf):
+                return short, long, queue
+    return None
+
+
+OTHERS = (slots_full, kv_full, token_budget)  # waits that have a remedy of their own
 
 
 def grammar_compile(view: View) -> Answer:

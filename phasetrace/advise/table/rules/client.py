@@ -122,7 +122,7 @@ def client_buffered_stream(view: View) -> Answer:
                 f" {seconds(g.client_ttft_s * 1e9)}",
             ),
             fix,
-            gain=without(late, g.client_ttft_s) if g.ttft_s is None else None,
+            confidence="high" if g.streaming else "medium",
             weight=late / g.client_ttft_s,
             seconds=late,
         )

@@ -11,12 +11,14 @@ from phasetrace.analyze import physics
 from phasetrace.analyze.shapes import mixture_of_experts
 
 BEYOND = 1.3  # times: a part longer than its whole; both are rounded, and means of a group that varies
+SEEN_LATE = 0.75  # of the request has passed: the answer came in one piece, streamed or not
 UNEXPLAINED = (
     1.45  # times: what phases and tokens add up to, against the stated whole; two errors of 10 % make 1.22
 )
 MISSING = 3.0  # times: the whole over its stated phases, where time outside them would still be possible
 TWICE = 2.0  # times: rates and times of one run, taken apart, differ by ramps at both ends
 FASTER = 1.5  # times the data sheet's speed: rounding, and a device somewhat better than its name says
+A_NODE = 8  # devices: what a table may be of that does not say how many there are
 FASTEST_STEP_S = 1e-4  # no engine has written a token in a tenth of a millisecond, whatever the model
 FRACTIONS = (
     "kv_cache_usage",
@@ -130,6 +132,7 @@ def sums(s: Setting) -> Iterator[str]:
         whole
         and g.ttft_s
         and g.decode_s
+        and not _seen_late(s, sum(parts), whole)
         and not 1 / UNEXPLAINED <= (g.ttft_s + g.decode_s) / whole <= UNEXPLAINED
     ):
         yield (
@@ -154,6 +157,12 @@ def sums(s: Setting) -> Iterator[str]:
                 f" {seconds(g.tpot_s * (g.output_tokens - 1) * 1e9)}, decode_s"
                 f" {seconds(g.decode_s * 1e9)}: they contradict each other"
             )
+
+
+def _seen_late(s: Setting, phases: float, whole: float) -> bool:
+    """The engine's phases make the whole: then TTFT is the user's, who saw the first token late."""
+    late = s.group.ttft_s is not None and s.group.ttft_s >= SEEN_LATE * whole
+    return late and 1 / UNEXPLAINED <= phases / whole <= UNEXPLAINED
 
 
 def limits(s: Setting) -> Iterator[str]:
@@ -227,7 +236,7 @@ def against_physics(s: Setting) -> Iterator[str]:
         return
     known = s.activity_known and not mixture_of_experts(s.table.model.name)
     drafts = g.speculative_tokens or any("specul" in name for name in s.knobs)
-    weights = s.shape.weight_bytes / s.ceiling.bandwidth
+    weights = s.shape.weight_bytes / s.ceiling.bandwidth / (1 if s.counted else A_NODE)
     if s.step and known and (not drafts or g.accepted_length) and s.step * FASTER < weights:
         yield (
             f"a step of {seconds(s.step * 1e9)} would read the weights {times(weights / s.step)} as"
@@ -237,10 +246,9 @@ def against_physics(s: Setting) -> Iterator[str]:
     away = s.table.hardware.offloaded_gb or any(
         "offload" in n or "layers" in n or n == "device_map" for n in s.knobs
     )
-    counted = s.table.hardware.count or g.devices
     if (
         memory
-        and counted
+        and s.counted
         and not away
         and s.table.engine in SERVERS
         and s.shape.weight_bytes > BEYOND * memory
@@ -250,7 +258,7 @@ def against_physics(s: Setting) -> Iterator[str]:
             " memory, and nothing is"
             " said of offload: impossible"
         )
-    if memory and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
+    if memory and s.counted and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
         per_token = physics.kv_bytes_per_token(s.shape) or 0
         needed = s.shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
         if needed > 1.1 * memory and s.shape.weight_bytes < memory:
@@ -262,7 +270,7 @@ def against_physics(s: Setting) -> Iterator[str]:
     told = g.cached_tokens is not None or g.prefix_cache_hit_rate is not None or uncached
     if s.prefill and known and s.ceiling.flops and told and s.new_tokens:
         least = physics.prefill_flops(s.shape, s.new_tokens) / s.ceiling.flops
-        if least > 2.5 * s.prefill > 0:
+        if least / (1 if s.counted else A_NODE) > 2.5 * s.prefill > 0:
             yield (
                 f"prefill of {s.new_tokens:,.0f} tokens in {seconds(s.prefill * 1e9)} is"
                 f" {percent(least / s.prefill)} of the device's arithmetic: impossible"

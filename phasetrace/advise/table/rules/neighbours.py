@@ -136,6 +136,8 @@ def _prefill_load(view: View, s: Setting) -> tuple[float, float] | None:
     Requests begin at the rate at which they end: those running over the time that one runs (Little's law).
     """
     g = s.group
+    if g.running is None and g.concurrency is None and g.request_rate is None:
+        return None  # a static batch: nobody else comes while it decodes
     running = g.running or g.batch or s.width
     alone = next((x.prefill for x in view.settings if x.alone and x.prefill), None)
     each = alone or (s.prefill_with(s.new_tokens) if s.new_tokens else None)

@@ -168,16 +168,11 @@ def interconnect(view: View) -> Answer:
             weight=1 - 1 / s.slower,
             confidence="low",
         )
-    if (
-        s.devices > 1
-        and s.slower is not None
-        and s.shape
-        and s.step
-        and s.step_expected
-        and view.goal is not Goal.TTFT
-    ):
+    if s.devices > 1 and s.slower is not None and s.shape and s.step and view.goal is not Goal.TTFT:
         waits = expected.communication_s(s.shape, s.devices, s.width or 1)
-        if waits >= OWNS * s.step_expected and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
+        unread = s.step - (s.step_floor or 0) / expected.efficiency(s.table.hardware.name).decode
+        waits = min(waits, unread - expected.HOST_STEP_S)  # no more than what reading leaves of the step
+        if waits >= OWNS * s.step and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
             return candidate(
                 view,
                 Cause.INTERCONNECT,
@@ -194,7 +189,7 @@ def interconnect(view: View) -> Answer:
                     "Fewer devices hold less KV cache; captured graphs and a custom all-reduce"
                     " shorten it too."
                 ),
-                weight=waits / s.step_expected,
+                weight=waits / s.step,
             )
     g_prefill = s.prefill_with(s.new_tokens) if s.new_tokens else None
     if (

@@ -32,6 +32,8 @@ _ROOM = (
 )
 ROOM = 1.5  # times the cap fits beside the weights: then memory is no reason for it
 MORE_SLOTS = 4  # times the cap: two doublings, a usual next try
+OFFERED = 1.25  # times what is served: both are counted within 10 %
+CROWD = 2.0  # times the sequences that fit: with more open, slots are not all that is missing
 WAITING = 1.0  # request in the queue on average
 
 
@@ -141,15 +143,32 @@ def slots_full(view: View) -> Answer:
     return candidate(
         view,
         Cause.SLOTS_FULL,
-        Tier.FAULT,
+        Tier.BOUND if beyond_reach(s) else Tier.FAULT,
         tuple(said),
         fix,
         tradeoff=trade,
         gain=gain,
         weight=weight,
         seconds=queue.seconds if queue else None,
-        confidence="high" if s.group.kv_cache_usage is not None and s.group.running is not None else "medium",
+        confidence="high" if _room_for_all(s) else "medium",
     )
+
+
+def _room_for_all(s: Setting) -> bool:
+    """Whether slots alone would take in most of those who wait, by the KV cache that is left."""
+    g = s.group
+    if g.kv_cache_usage is None or g.running is None:
+        return False
+    return g.running + (g.waiting or 0) <= CROWD * g.running / max(g.kv_cache_usage, 1e-3)
+
+
+def beyond_reach(s: Setting) -> bool:
+    """More is offered than would be served with every KV block in use: more slots only move the wait."""
+    g = s.group
+    if not g.request_rate or not g.request_throughput or not g.kv_cache_usage:
+        return False
+    reach = _more(s, max(1.0, 1 / g.kv_cache_usage))
+    return g.request_rate > OFFERED * g.request_throughput * reach
 
 
 def kv_full(view: View) -> Answer:

@@ -8,6 +8,7 @@ from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tr
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
+from phasetrace.analyze.physics import bytes_of
 from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
@@ -161,7 +162,12 @@ def launch_bound(view: View) -> Answer:
     far = s.slower is not None and s.slower >= FAR
     near = s.slower is not None and s.slower < NEAR
     eager = _eager(s)
-    if near or s.group.host_gap_s or _known_reason(s) or not (far or (flat and s.slower is None and eager)):
+    if (
+        near
+        or s.group.host_gap_s
+        or _known_reason(view, s)
+        or not (far or (flat and s.slower is None and eager))
+    ):
         return None
     if (s.quantization and not flat and not eager) or (s.devices > 1 and not flat):
         return None  # a slow quantised path and communication are far above the floor too
@@ -197,9 +203,11 @@ def launch_bound(view: View) -> Answer:
     )
 
 
-def _known_reason(s: Setting) -> bool:
+def _known_reason(view: View, s: Setting) -> bool:
     """Whether a setting is known that makes steps slow by itself."""
-    return bool(s.table.hardware.offloaded_gb) or s.knobs.get("use_cache") is False
+    same = all(x.dtype == s.dtype for x in view.settings)  # else the other one tells what it matters
+    wide = same and bytes_of(s.dtype) == 4.0 and s.table.hardware.kind != "cpu"  # not for matrix units
+    return bool(s.table.hardware.offloaded_gb) or s.knobs.get("use_cache") is False or wide
 
 
 def _stepped(view: View) -> Setting | None:
