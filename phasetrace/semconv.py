@@ -268,6 +268,11 @@ class Attribute(Described):
     LOST_RECORDS = ("phasetrace.process.lost_records", "{record}", "records that could not be kept")
     TROUBLES = ("phasetrace.process.troubles", "", "hooks that disabled themselves")
     UNCOVERED = ("phasetrace.process.uncovered", "", "Python children that ran without phasetrace")
+    STATED = (
+        "phasetrace.stated.",
+        "",
+        "in a resource, stated by users: engine.name, engine.knobs.*, model.*, hardware.*",
+    )
     MODEL_FACT = ("phasetrace.model.fact.", "", "a fact of the model: parameters, weight_bytes, layers, ...")
     RUN_BEGIN = ("phasetrace.run.begin", "ns", "since the epoch")
     RUN_END = ("phasetrace.run.end", "ns", "since the epoch")

@@ -89,7 +89,7 @@ def command(
             analyze.breakdown(recording),
             goal=wanted,
             slo=promised,
-            ceilings=stated.ceilings or (of_file(recording, ceilings) if ceilings is not None else None),
+            ceilings=read.stated_ceilings(recording) or (of_file(recording, ceilings) if ceilings else None),
         )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)

@@ -6,14 +6,24 @@ from os import PathLike, fspath
 
 from phasetrace.errors import UsageError
 from phasetrace.model import Recording, Table
-from phasetrace.read.engine_config import EngineConfig, engine_config
+from phasetrace.read.engine_config import EngineConfig, engine_config, stated_ceilings
 from phasetrace.read.formats import sniff
 from phasetrace.read.notes import Notes
 from phasetrace.read.recording import Part, part, recording
 from phasetrace.read.source import Progress, Source
 from phasetrace.read.summary import is_summary, read_summary
 
-__all__ = ["EngineConfig", "Part", "Progress", "engine_config", "read", "read_any", "read_part", "recording"]
+__all__ = [
+    "EngineConfig",
+    "Part",
+    "Progress",
+    "engine_config",
+    "read",
+    "read_any",
+    "read_part",
+    "recording",
+    "stated_ceilings",
+]
 
 
 def read(source: str | PathLike[str], progress: Progress | None = None) -> Recording:

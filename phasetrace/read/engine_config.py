@@ -25,6 +25,7 @@ from phasetrace.read.vllm_log import from_vllm_log, is_vllm_log
 Scalar = bool | int | float | str
 _PARTS = ("engine", "model", "hardware")
 _KINDS = {"gpu": "cuda", "cpu": "cpu"}  # hardware -> device
+_HARDWARE = "hardware_"  # in the facts of a process
 _LONGEST_WORD = 64
 _SHARED, _CACHING = "shared_prefix_tokens", "enable_prefix_caching"
 _COUNTS = {f.name for f in fields(ModelFacts) if f.type == "int | None"}
@@ -41,9 +42,14 @@ class EngineConfig:
     model: ModelFacts | None = None
     ceilings: Ceilings | None = None
 
-    def beside(self, recording: Recording) -> Recording:
-        """The recording with what it does not say itself; what it says itself counts more."""
-        keys = {request.process for request in recording.requests}
+    def beside(self, recording: Recording, process: str | None = None) -> Recording:
+        """The recording with what it does not say itself; what it says itself counts more.
+
+        Args:
+            recording: of traces.
+            process: the key of the one that this is about; all of them without.
+        """
+        keys = {request.process for request in recording.requests if process in (None, request.process)}
         known = {process.key: process for process in recording.processes}
         added = [self._process(known.get(key) or Process(key, 0, 0), recording) for key in sorted(keys)]
         models = dict(recording.models)
@@ -53,7 +59,7 @@ class EngineConfig:
             recording,
             processes=(*(p for p in recording.processes if p.key not in keys), *added),
             models=models,
-            requests=self._requests(recording),
+            requests=self._requests(recording, keys),
         )
 
     def _process(self, process: Process, recording: Recording) -> Process:
@@ -61,13 +67,16 @@ class EngineConfig:
         engines = {name: self.version} if self.version is not None else {}
         return replace(process, engines={**engines, **process.engines}, facts={**self.facts, **process.facts})
 
-    def _requests(self, recording: Recording) -> tuple[Request, ...]:
+    def _requests(self, recording: Recording, keys: set[str]) -> tuple[Request, ...]:
         shared = self.facts.get(_SHARED)
         cached = shared if isinstance(shared, int) and self.facts.get(_CACHING) is True else None
         first = min((request.arrival_ns for request in recording.requests), default=None)
         made = []
         for request in recording.requests:
             changed: dict[str, Any] = {}
+            if request.process not in keys:
+                made.append(request)
+                continue
             if self.model is not None and request.model not in recording.models:
                 changed["model"] = self.model.key
             if request.engine == "unknown" and self.engine is not None:
@@ -93,17 +102,32 @@ def engine_config(path: str | PathLike[str]) -> EngineConfig:
         source.close()
     if not isinstance(document, dict) or not any(part in document for part in _PARTS):
         raise UsageError(f"{source.name} says nothing of an engine: it has none of {', '.join(_PARTS)}")
-    engine, model, hardware = (_part(document, part, source.name) for part in _PARTS)
+    return config_of(document, source.name)
+
+
+def config_of(document: dict[str, Any], name: str) -> EngineConfig:
+    """What a document states; `name` is what errors call it."""
+    engine, model, hardware = (_part(document, part, name) for part in _PARTS)
     said = {key: value for key, value in document.items() if key not in _PARTS}
-    knobs = _part(engine, "knobs", source.name)
-    machine = {f"hardware_{key}": value for key, value in hardware.items()}
+    knobs = _part(engine, "knobs", name)
+    machine = {_HARDWARE + key: value for key, value in hardware.items()}
     return EngineConfig(
         engine=_word(engine.get("name")),
         version=_word(engine.get("version")),
         facts=_scalars({**machine, **said, **knobs}),
-        model=_model(model, hardware, source.name),
-        ceilings=_ceilings(hardware, source.name),
+        model=_model(model, hardware, name),
+        ceilings=_ceilings(hardware, name),
     )
+
+
+def stated_ceilings(recording: Recording) -> Ceilings | None:
+    """Of the hardware that was stated beside the trace or in it; None where none or several were."""
+    stated = [
+        {key.removeprefix(_HARDWARE): value for key, value in p.facts.items() if key.startswith(_HARDWARE)}
+        for p in recording.processes
+    ]
+    told = [hardware for hardware in stated if hardware]
+    return _ceilings(told[0], "hardware") if told and all(other == told[0] for other in told) else None
 
 
 def _document(source: Source) -> Any:

@@ -15,6 +15,11 @@ from phasetrace.read.measured import Durations, distrust, durations
 # by less contradicts nothing.
 _SLACK_NS, _SLACK = 5_000_000, 0.001
 _E2E_SLACK_NS, _E2E_SLACK = 50_000_000, 0.05  # a span is written some time after its request has ended
+_BOUNDS = (
+    (Stage.QUEUE, Duration.QUEUE, ("received_ns", "scheduled_ns")),
+    (Stage.PREFILL, Duration.PREFILL, ("scheduled_ns", "first_token_ns")),
+    (Stage.DECODE, Duration.DECODE, ("first_token_ns", "last_token_ns")),
+)
 
 
 class Marks:
@@ -62,6 +67,16 @@ def marks(
     distrust(found, made.finished - made.arrival, output, doubts)
     _from_durations(made, found, doubts)
     return made
+
+
+def missing(made: Marks, dialect: Dialect, doubts: Doubts) -> None:
+    """Say which stages that this writer can tell of are unknown, and what of the trace would tell them."""
+    for stage, duration, fields in _BOUNDS:
+        spans = [f"`{name}`" for name, stands_for in dialect.stages.items() if stands_for is stage]
+        if spans and not all(field in made.known for field in fields):
+            keys = [f"`{place.key}`" for place in dialect.durations.get(duration, ())]
+            of = f" of {dialect.writer}"
+            doubts.say(f"{stage} is unknown: no span {' or '.join(spans)} and no {' or '.join(keys)}{of}")
 
 
 def _whole(written: Written, found: Durations, came: Keys, doubts: Doubts) -> Marks:

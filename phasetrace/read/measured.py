@@ -97,7 +97,10 @@ def distrust(found: Durations, e2e: int, output: int | None, doubts: Doubts) -> 
     elif ttft is None and (first := e2e - each * (output - 1)) > 0:
         found[Duration.TTFT] = first
     elif ttft is not None and abs((e2e - ttft) / (output - 1) - each) > CONTRADICTS * each:
-        doubts.say("time per output token contradicts e2e, time to first token and tokens: not used")
+        if (e2e - ttft) / (output - 1) < each:
+            doubts.say("time per output token is a chunk's, and chunks hold several tokens: not used")
+        else:
+            doubts.say("time per output token contradicts e2e, time to first token and tokens: not used")
 
 
 def _take_queue_out(found: Durations, dialect: Dialect, doubts: Doubts) -> None:

@@ -14,6 +14,7 @@ from phasetrace.read.dialects import Written
 from phasetrace.read.families import Place
 from phasetrace.read.notes import Notes
 from phasetrace.read.requests import requests_of
+from phasetrace.read.resources import with_stated
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Scope
 
@@ -66,13 +67,14 @@ def recording(parts: Sequence[Part], merge: Merge) -> Recording:
     if not ours and not told.requests:
         said = "; ".join(f"{one.notes.name} {one.notes.holds()}" for one in parts)
         raise NothingRecordedError(f"{said} and no LLM request: {NEEDED}")
-    return replace(
+    whole = replace(
         recorded,
         requests=(*_sent(recorded.requests, told.sent), *told.requests),
         stages=(*recorded.stages, *told.stages),
         defects=(*recorded.defects, *told.defects),
         source=recorded.source if ours else "otlp",
     )
+    return with_stated(whole, told.resources)
 
 
 def _sent(requests: Iterable[Request], sent: Mapping[Place, int]) -> Iterator[Request]:

@@ -15,7 +15,7 @@ from phasetrace.read.dialects.dialect import SECOND, Count
 from phasetrace.read.dialects.genai import MODEL
 from phasetrace.read.doubts import Doubts
 from phasetrace.read.families import Family, Place, families, place_of
-from phasetrace.read.marks import Marks, marks
+from phasetrace.read.marks import Marks, marks, missing
 from phasetrace.read.measured import counts, nanoseconds
 from phasetrace.semconv import Attribute as A
 
@@ -25,6 +25,24 @@ _ABORTED = ("abort", "aborted", "cancelled")
 _TOKENS_APART = 0.02  # from a whole number: durations are printed with as many digits
 
 
+class Processes:
+    """Keys that are the same for all spans of one process."""
+
+    def __init__(self) -> None:
+        self.resources: dict[str, Attributes] = {}
+        self._known: dict[int, str] = {}
+
+    def key(self, resource: Attributes) -> str:
+        """The one of the process with these attributes."""
+        ident = id(resource)
+        if (found := self._known.get(ident)) is None:
+            text = repr(sorted(resource.items()))
+            found = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+            self._known[ident] = found
+            self.resources[found] = resource
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What spans of other tools tell of."""
@@ -32,13 +50,14 @@ class Told:
     requests: list[Request]
     sent: Mapping[Place, int]  # of phasetrace's own requests that a client's span lies around: its begin
     stages: tuple[Stage, ...]  # of engines' starts
+    resources: Mapping[str, Attributes]  # by the key of the process
     defects: list[Defect]
 
 
 def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
     """A request for each that the spans tell of, and what is wrong with their numbers."""
     doubts = Doubts()
-    processes: dict[int, str] = {}
+    processes = Processes()
     stages: list[Stage] = []
     found, sent = families(_without_loading(written, stages, processes), own, doubts)
     cannot = {(family.dialect.writer, family.dialect.cannot) for family in found}
@@ -52,22 +71,22 @@ def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
         Defect(f"spans of {writer} do not say: {what} (`phasetrace run` records it)")
         for writer, what in sorted(cannot)
     ]
-    return Told(requests, sent, tuple(stages), [*doubts.defects(len(requests)), *unsaid])
+    return Told(requests, sent, tuple(stages), processes.resources, [*doubts.defects(len(requests)), *unsaid])
 
 
 def _without_loading(
-    written: Iterable[Written], stages: list[Stage], processes: dict[int, str]
+    written: Iterable[Written], stages: list[Stage], processes: Processes
 ) -> Iterator[Written]:
     """The spans that may tell of requests; those of an engine's start become its stages."""
     for w in written:
         if is_loading(w):
-            process = _process(w.resource, processes)
+            process = processes.key(w.resource)
             stages.append(Stage(process, LOADING[w.span.name], w.span.start_ns, w.span.end_ns))
         else:
             yield w
 
 
-def _request(family: Family, sent: int | None, doubts: Doubts, processes: dict[int, str]) -> Request:
+def _request(family: Family, sent: int | None, doubts: Doubts, processes: Processes) -> Request:
     head, dialect = family.head, family.dialect
     span, attributes = head.span, head.span.attributes
     known = counts(head, dialect, doubts)
@@ -81,13 +100,15 @@ def _request(family: Family, sent: int | None, doubts: Doubts, processes: dict[i
     moments: dict[str, Any] = dict(made.known)
     reason = _reason(attributes.get(A.FINISH_REASONS, attributes.get("llm.finish_reason")))
     failed = span.error is not None or reason in _ABORTED
+    if not failed and dialect.stages:
+        missing(made, dialect, doubts)
     return Request(
         id=span.span_id,
         external_id=_text(attributes.get(A.REQUEST_ID, attributes.get("rid"))),
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_span_id=span.parent_span_id,
-        process=_process(head.resource, processes),
+        process=processes.key(head.resource),
         engine=_engine(attributes, dialect.engine),
         operation=str(attributes.get(A.OPERATION, "text_completion")),
         model=_text(next((attributes[key] for key in MODEL if key in attributes), None)),
@@ -175,12 +196,3 @@ def _reason(value: Any) -> str | None:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def _process(resource: Attributes, known: dict[int, str]) -> str:
-    """A key that is the same for all spans of one process."""
-    ident = id(resource)
-    if (found := known.get(ident)) is None:
-        text = repr(sorted(resource.items()))
-        found = known[ident] = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    return found

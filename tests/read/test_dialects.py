@@ -75,6 +75,19 @@ def test_sglang_without_a_queue_does_not_say_prefill(reading: Any) -> None:
     assert "scheduled" not in at(found.requests[0]) and "counts the queue into it" in said(found)
 
 
+def test_a_stage_that_is_missing_is_named_with_what_would_tell_it(reading: Any) -> None:
+    plain = {"module": "sglang::request", "gen_ai.usage.prompt_tokens": 9}
+    found = reading(
+        span(" Req abc", attributes=plain),
+        span("prefill_forward", 300, 400, number=5, parent=1),
+        span("decode_forward", 410, 990, number=6, parent=1),
+    )
+    assert "queue is unknown: no span `prefill_waiting` and no `gen_ai.latency.time_in_queue` of SGLang" in (
+        said(found)
+    )
+    assert "prefill is unknown" not in said(found) and "decode is unknown" not in said(found)
+
+
 def test_sglangs_slices_are_found_through_its_threads(reading: Any) -> None:
     plain = {"module": "sglang::request", "gen_ai.usage.prompt_tokens": 9}
     (request,) = reading(

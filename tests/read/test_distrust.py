@@ -34,7 +34,7 @@ def test_the_first_token_follows_from_the_time_per_token(reading: Any) -> None:
     assert "first_token_ns" in found.requests[0].derived
 
 
-@pytest.mark.parametrize(("tpot", "says"), [(0.5, "contradicts e2e"), (0, "is zero")])
+@pytest.mark.parametrize(("tpot", "says"), [(0.5, "is a chunk's"), (0.05, "contradicts e2e"), (0, "is zero")])
 def test_a_time_per_token_that_contradicts(tpot: float, says: str, reading: Any) -> None:
     found = reading(span("chat", attributes=CHAT | {TTFT: 0.1, TPOT: tpot}))
     assert says in said(found) and at(found.requests[0])["first_token"] == 100
