@@ -56,7 +56,7 @@ _RECORDS = (
     *(f"{at}timing_metrics.arrival_time" for at in ("", "perf_metrics.")),
     *(f"{at}meta_info.e2e_latency" for at in ("", "choices[].")),
     *(f"{at}request.request_id" for at in ("", "event.")),
-    "metrics.first_token_time",
+    *(f"metrics.first_token_{ending}" for ending in ("time", "ts")),
 )
 
 # Looked through in order, on the first 64 KiB after unpacking. Protobuf may begin like a newline, so it is

@@ -172,6 +172,9 @@ def _request_end(request: dict[str, Any], item: dict[str, Any]) -> Record | None
 
 
 def _request_metrics(metrics: dict[str, Any], item: dict[str, Any]) -> Record | None:
+    """vLLM's; since its version 1 arrival is of the wall clock and the rest of the engine core's own."""
+    if "first_token_ts" in metrics:
+        return _request_state(metrics, item)
     begin, first = _ns(metrics, "arrival_time", _SECOND), _ns(metrics, "first_token_time", _SECOND)
     scheduled = _ns(metrics, "first_scheduled_time", _SECOND)
     finished = _ns(metrics, "finished_time", _SECOND) or _ns(metrics, "last_token_time", _SECOND)
@@ -182,10 +185,32 @@ def _request_metrics(metrics: dict[str, Any], item: dict[str, Any]) -> Record | 
     found.between(Duration.QUEUE, begin, scheduled)
     found.between(Duration.PREFILL, scheduled, first)
     found.between(Duration.DECODE, first, _ns(metrics, "last_token_time", _SECOND))
+    _count_offline(found, item)
+    return found
+
+
+def _request_state(metrics: dict[str, Any], item: dict[str, Any]) -> Record | None:
+    begin, ttft = _ns(metrics, "arrival_time", _SECOND), _ns(metrics, "first_token_latency", _SECOND)
+    queued, scheduled, first, last = (
+        _ns(metrics, f"{name}_ts", _SECOND) for name in ("queued", "scheduled", "first_token", "last_token")
+    )
+    if begin is None or ttft is None or first is None or last is None:
+        return None
+    end = begin + ttft + max(0, last - first)
+    found = Record(REQUEST_METRICS, item.get("request_id"), item.get("model"), begin, end)
+    found.lasts(Duration.TTFT, ttft)
+    found.between(Duration.QUEUE, queued, scheduled)
+    found.between(Duration.PREFILL, scheduled, first)
+    found.between(Duration.DECODE, first, last)
+    _count_offline(found, item)
+    found.counts(Count.OUTPUT, metrics.get("num_generation_tokens"))
+    return found
+
+
+def _count_offline(found: Record, item: dict[str, Any]) -> None:
     found.counts(Count.PROMPT, item.get("num_input_tokens", item.get("prompt_tokens")))
     found.counts(Count.OUTPUT, item.get("num_generated_tokens", item.get("generated_tokens")))
     found.counts(Count.CACHED, item.get("num_cached_tokens"))
-    return found
 
 
 _READERS: Mapping[str, Callable[[dict[str, Any], dict[str, Any]], Record | None]] = {

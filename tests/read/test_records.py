@@ -169,3 +169,27 @@ def test_sglangs_first_chunk_is_the_first_token_of_a_stream(tmp_path: Path) -> N
     streamed = {"choices": [{"meta_info": {**info, "response_sent_to_client_ts": 1756597116.75}}]}
     (request,) = found(tmp_path / "r.jsonl", streamed).requests
     assert at(request)["first_token"] == pytest.approx(750)
+
+
+def test_vllms_request_state_mixes_two_clocks_and_is_read_by_its_intervals(tmp_path: Path) -> None:
+    state = {
+        "num_generation_tokens": 17,
+        "arrival_time": 1756597116.0,
+        "queued_ts": 5000.25,
+        "scheduled_ts": 5000.5,
+        "first_token_ts": 5001.0,
+        "last_token_ts": 5003.0,
+        "first_token_latency": 1.25,
+        "is_corrupted": False,
+    }
+    path = tmp_path / "outputs.jsonl"
+    path.write_text(json.dumps({"request_id": "0", "metrics": state, "num_cached_tokens": 8}) + "\n")
+    (request,) = read(path).requests
+    assert at(request) == {
+        "received": 500,
+        "scheduled": 750,
+        "first_token": 1250,
+        "last_token": 3250,
+        "finished": 3250,
+    }
+    assert (request.output_tokens, request.cached_tokens) == (17, 8)
