@@ -53,14 +53,17 @@ def seeds() -> dict[str, list[bytes]]:
     def named(*beginnings: str) -> list[bytes]:
         return [content for name, content in made.items() if name.startswith(beginnings)]
 
+    def real(pattern: str) -> list[bytes]:
+        return [path.read_bytes() for path in sorted(Path(__file__).with_name("made").glob(pattern))]
+
     line = made["OTLP JSON lines"]
     return {
-        "OTLP JSON": named("OTLP JSON") + real_spans(),
+        "OTLP JSON": named("OTLP JSON") + real("[!s]*.json") + real("sdk*.jsonl") + real_spans(),
         "Tempo, Grafana, Jaeger API v3": named("Tempo", "Grafana", "Jaeger API"),
-        "OTLP protobuf": named("OTLP protobuf"),
+        "OTLP protobuf": named("OTLP protobuf") + real("*.pb"),
         "Jaeger": named("Jaeger,") + [made["Jaeger"]],
-        "Zipkin": named("Zipkin"),
-        "console exporter": named("console"),
+        "Zipkin": named("Zipkin") + real("*zipkin.json"),
+        "console exporter": named("console") + real("*.txt"),
         "plain spans": named("bare spans", "array of spans", "JSON lines"),
         "records": [lines(record, record) for record in (DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT)],
         "Triton": [json.dumps(document).encode() for document in (test_triton.WHOLE, test_triton.ENSEMBLE)],
