@@ -36,6 +36,8 @@ TRIGGERS = {
     "vllm.v1.engine.async_llm": "phasetrace_vllm",
     "vllm.v1.engine.llm_engine": "phasetrace_vllm",
     "vllm.entrypoints.llm": "phasetrace_vllm",
+    "vllm.entrypoints.generate.beam_search.offline": "phasetrace_vllm",
+    "vllm.entrypoints.generate.beam_search.online": "phasetrace_vllm",
     "vllm.renderers.base": "phasetrace_vllm",
     "vllm.entrypoints.launchers.app": "phasetrace_vllm",
     "vllm.v1.worker.gpu_worker": "phasetrace_vllm",

@@ -12,6 +12,7 @@ What is hooked, and why there:
   the frontend's side of a request, offline and in a server alike.
 - `LLM.generate` and its like, `LLMEngine.add_request`, `AsyncLLM.add_request`, and a middleware around what
   `build_app` returns: the call that requests come by, its span and its `traceparent`.
+- `beam_search` of `LLM` and of the server: what it asks of the engine is one request of the user.
 - `BaseRenderer.render_cmpl`, `render_chat` and their asynchronous twins: tokenising.
 - `init_device`, `load_model`, `determine_available_memory`, `initialize_from_config` and
   `compile_or_warm_up_model` of the workers, `profile_run`, `warming_up_model` and `capture_model` of the
@@ -54,7 +55,7 @@ _told: dict[int, dict[str, Any]] = {}
 
 def _hook(recorder: Recorder) -> str | None:
     """Wrap what is there; a reason why not, else None."""
-    from . import core, frontend, worker
+    from . import beams, core, frontend, worker
 
     missing: list[str] = []
     for name, needed, hook in (
@@ -64,6 +65,8 @@ def _hook(recorder: Recorder) -> str | None:
         ("vllm.v1.engine.async_llm", "AsyncLLM", frontend.hook_async),
         ("vllm.v1.engine.llm_engine", "LLMEngine", frontend.hook_engine),
         ("vllm.entrypoints.llm", "LLM", frontend.hook_offline),
+        ("vllm.entrypoints.generate.beam_search.offline", "BeamSearchOfflineMixin", beams.hook_offline),
+        ("vllm.entrypoints.generate.beam_search.online", "BeamSearchOnlineMixin", beams.hook_online),
         ("vllm.renderers.base", "BaseRenderer", frontend.hook_renderer),
         ("vllm.entrypoints.launchers.app", "build_app", frontend.hook_app),
         ("vllm.v1.worker.gpu_worker", "Worker", worker.hook_worker),

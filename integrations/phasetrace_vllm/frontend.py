@@ -11,7 +11,8 @@ from phasetrace_agent.recorder import Recorder
 
 from . import extract
 from .around_calls import around_add_async, around_call, around_chat, around_render, around_render_async
-from .calls import Entry, current
+from .arrivals import Arrivals
+from .calls import Entry
 from .facts import ENGINE_KEY
 from .http import EXCHANGE, put_around
 
@@ -47,7 +48,7 @@ def hook_async(recorder: Recorder, module: Any) -> list[str]:
 
 def hook_offline(recorder: Recorder, module: Any) -> list[str]:
     """Wrap the calls of `LLM`: all prompts of one are handed over when it begins."""
-    for name in ("generate", "enqueue", "beam_search"):
+    for name in ("generate", "enqueue"):
         wrap(module.LLM, name, around_call)
     for name in ("chat", "enqueue_chat"):
         wrap(module.LLM, name, around_chat)
@@ -95,8 +96,8 @@ class Frontend:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self._arrivals = Arrivals(recorder)
         self._entries: dict[str, Entry] = {}
-        self._parents: dict[str, Entry] = {}  # of several sequences each, while those are registered
         self._finishing: list[tuple[str, Any]] = []
         self._unheard: dict[str, Any] = {}  # queues that nothing was put into yet, of those who await them
 
@@ -122,51 +123,16 @@ class Frontend:
         if request.sampling_params is None or name in self._entries:
             return  # pooling, or more of a prompt that is streamed
         rootless = traced and not request.trace_headers
-        entry = self._entries[name] = self._entry_of(name, group, rootless)
+        entry = self._entries[name] = self._arrivals.entry_of(name, group, rootless)
         if rootless and entry.own is not None:
             # vLLM makes a span of its own of it, which would be a second root
             request.trace_headers = {"traceparent": extract.as_traceparent(entry.own)}
-
-    def _entry_of(self, name: str, group: Any, rootless: bool) -> Entry:
-        if group is None:
-            return self._arrived(name, 1, rootless)
-        entry = self._parents.get(group.request_id)
-        if entry is None:
-            entry = self._arrived(group.request_id, group.sampling_params.n, rootless)
-            self._parents[group.request_id] = entry
-        entry.children.append(name)
-        if len(entry.children) == entry.left:
-            del self._parents[group.request_id]
-            self.recorder.detail(entry.id, {"children": entry.children})
-        return entry
 
     def _awaited(self, name: str, queue: Any) -> None:
         """Somebody takes outputs from a queue; over HTTP they are handed over later, as bytes."""
         entry = self._entries.get(name)
         if queue is not None and entry is not None and not (entry.call is not None and entry.call.exchange):
             self._unheard[name] = queue
-
-    def _arrived(self, name: str, sequences: int, rootless: bool) -> Entry:
-        call = current.get()
-        entry = Entry(self.recorder.next_id(), call, sequences)
-        data: dict[str, Any] = {"engine": "vllm", "side": "frontend", "external": name}
-        time = now()
-        if sequences > 1:
-            data["settings"] = {"n": sequences}
-        if call is not None:
-            time = call.begin
-            if call.exchange:
-                call.entries.append(entry)
-            if call.chat:
-                data["operation"] = "chat"
-            if call.parent is not None:
-                data["parent"] = call.parent
-            if call.tokenize is not None:
-                data["tokenize"] = call.tokenize
-        if rootless and "parent" not in data:
-            entry.own = data["own"] = extract.new_span()
-        self.recorder.arrived(entry.id, time, data)
-        return entry
 
     def around_finish(self, original: Function) -> Function:
         """A sequence is done, in the midst of `process_outputs`."""

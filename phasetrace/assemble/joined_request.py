@@ -20,6 +20,7 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
     its own tokens. Those that ran in other processes than the first lend no steps.
     """
     core = _together([request for request in cores if request.process == cores[0].process])
+    reading = _readers(core, cores) if frontend.mode == "beam" else cores
     finished = frontend.finished_ns
     if finished is not None and core.last_token_ns is not None:
         finished = max(finished, core.last_token_ns)
@@ -43,14 +44,22 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
         error_type=frontend.error_type or core.error_type,
         finish_reason=frontend.finish_reason or core.finish_reason,
         sequences=sequences,
-        cached_tokens=_sum(request.cached_tokens for request in cores),
-        external_cached_tokens=_sum(request.external_cached_tokens for request in cores),
+        mode=frontend.mode or core.mode,
+        prefill_chunks=_summed(chunk for request in reading for chunk in request.prefill_chunks),
+        cached_tokens=_sum(request.cached_tokens for request in reading),
+        external_cached_tokens=_sum(request.external_cached_tokens for request in reading),
         discarded_tokens=_discarded(frontend, cores),
         tokenize_ns=_within(frontend.tokenize_ns, arrival, core.received_ns),
         detokenize_ns=_within(frontend.detokenize_ns, core.last_token_ns, finished),
         settings={**core.settings, **frontend.settings},
         derived=derived,
     )
+
+
+def _readers(core: Request, cores: Sequence[Request]) -> list[Request]:
+    """Those of a beam search that read the prompt; the later ones go on from what they wrote."""
+    first = core.first_token_ns
+    return [request for request in cores if first is None or request.arrival_ns < first]
 
 
 def _status(frontend: Request, core: Request) -> RequestStatus:

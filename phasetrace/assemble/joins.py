@@ -33,7 +33,7 @@ class Joins:
 
     def cores_of(self, frontend: RequestState) -> list[RequestState]:
         """The engine core's sides that have told of themselves, the first one first."""
-        return [self._cores[name] for name in _names(frontend) if name in self._cores]
+        return [self._cores[name] for name in dict.fromkeys(_names(frontend)) if name in self._cores]
 
     def forget(self, state: RequestState) -> None:
         """It was given out."""

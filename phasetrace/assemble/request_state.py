@@ -85,6 +85,8 @@ class RequestState:
         """Add what a record says; the newest word counts."""
         settings = {**self.data.get("settings", {}), **(data.get("settings") or {})}
         self.data.update(data)
+        if "child" in data:
+            self.data.setdefault("children", []).append(data["child"])
         self.data["settings"] = settings
 
     def mark(self, point: int, time: int) -> None:

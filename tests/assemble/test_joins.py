@@ -258,6 +258,28 @@ def test_the_reasons_to_wait_are_the_same_on_both_sides_of_the_spool() -> None:
     assert [wait.value for wait in Wait] == list(layout.HEAD_REASONS)
 
 
+def test_the_beams_of_a_search_are_one_request(server: Server) -> None:
+    server.asked(1, "0", 0, mode="beam", settings={"beam_width": 2, "max_tokens": 2})
+    asked = [(11, "0", 4), (12, "1", 30), (13, "2", 31)]
+    for ident, name, ms in asked:
+        server.blob(server.frontend, layout.DETAIL, 1, ms, child=name)
+        server.received(ident, name, ms, mode="greedy", settings={"max_tokens": 1})
+        server.mark(ident, layout.SCHEDULED, ms + 2)
+    server.step(0, 6, 16, joined=(11,), left=(11,), scheduled=[(11, 8)])
+    server.step(1, 33, 43, joined=(12, 13), left=(12, 13))
+    for ident, _, ms in asked:
+        server.left(ident, ms + 12, cached=ident - 11)
+    assert server.take(times=20) == []
+    rows = [{"prompt": 8, "padding": 0, "output": 2, "reason": "length"}] * 2
+    server.blob(server.frontend, layout.FINISHED, 1, 50, reason="length", sequences=rows)
+    request = only(server.take(times=3))
+    assert (request.mode, request.settings["beam_width"], request.settings["max_tokens"]) == ("beam", 2, 2)
+    assert (request.first_step, request.last_step, request.longest_output) == (0, 1, 2)
+    assert (request.prefill_chunks, request.cached_tokens) == ((StepCount(0, 8),), 0)
+    assert request.last_token_ns == EPOCH + 43 * MS
+    assert server.assembler.close().requests == ()
+
+
 def test_a_process_that_ends_in_the_midst_of_requests_is_named_and_what_ended_before_it(
     server: Server,
 ) -> None:

@@ -17,7 +17,7 @@ from tests.integrations.vllm.engine import recording, serve
 
 pytestmark = pytest.mark.slow
 
-PLAIN, SEVERAL, STOPPED, GRAMMAR, CHAT = range(1, 6)
+PLAIN, SEVERAL, STOPPED, GRAMMAR, CHAT, BEAMS = range(1, 7)
 CLIENTS = range(0x10, 0x10 + 12)
 
 
@@ -64,6 +64,8 @@ def seen(vllm_python: Path, tiny_model: Path, tmp_path_factory: pytest.TempPathF
         seen.answers[GRAMMAR] = ask(said, traceparent(GRAMMAR), **grammar)
         chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 6, "stream": True}
         seen.answers[CHAT] = server.post("/v1/chat/completions", chat, traceparent(CHAT))
+        search = {"use_beam_search": True, "n": 2, "max_tokens": 6}
+        seen.answers[BEAMS] = ask(said, traceparent(BEAMS), **search)
         assert ask("x " * 3000, max_tokens=5)[0] == 400
 
         def client(number: int) -> tuple[int, Any, int]:
@@ -138,19 +140,31 @@ def test_structured_output_and_chat(seen: Seen) -> None:
     assert (chat.operation, chat.output_tokens) == ("chat", 6)
 
 
+def test_a_beam_search_is_one_request(seen: Seen) -> None:
+    status, answer, _ = seen.answers[BEAMS]
+    assert status == 200
+    request = seen.request(BEAMS)
+    assert [row.output_tokens for row in request.sequences] == [6, 6]
+    assert request.prompt_tokens == 2 * answer["usage"]["prompt_tokens"]
+    assert (request.mode, request.settings["beam_width"]) == ("beam", 2)
+    assert request.first_step is not None and request.last_step is not None
+    idle = sum(count.tokens == 0 for count in request.yields)
+    assert request.last_step - request.first_step + 1 - idle == 6
+
+
 def test_a_client_that_goes_away(seen: Seen) -> None:
     (request,) = (r for r in seen.recorded.requests if r.finish_reason == "abort")
     assert request.status is RequestStatus.FAILED
-    assert (request.output_tokens or 0) < 900
+    assert 0 < (request.output_tokens or 0) < 900
 
 
 def test_a_refused_request_is_none(seen: Seen) -> None:
-    assert len(seen.recorded.requests) == 5 + len(CLIENTS) + 1
+    assert len(seen.recorded.requests) == 6 + len(CLIENTS) + 1
 
 
 def test_all_time_is_accounted_for(seen: Seen) -> None:
     made = breakdown(seen.recorded)
-    assert (len(made.requests), len(made.failed)) == (5 + len(CLIENTS), 1)
+    assert (len(made.requests), len(made.failed)) == (6 + len(CLIENTS), 1)
     for request in made.requests:
         assert sum(phase.ns for phase in request.phases) == request.e2e_ns
         assert request.phase_ns(Phase.UNATTRIBUTED) == 0
