@@ -8,36 +8,27 @@ once.
 from __future__ import annotations
 
 import json  # noqa: F401  of layout: a fork beside a thread that imports it would find it locked
-import struct
 from itertools import count
 
 from . import clock, layout, process, signals
 from .spool import Spool
+from .step_writer import StepWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-_CLOCK_EVERY = 5_000_000_000  # wall clocks are stepped and slewed: the median of many pairs is sound
-_SAMPLE_MASK = 31  # one step in 32 tells what its record cost
-_SAMPLES_TOLD = 32  # samples from one telling to the next; the first comes after 4
-_STEP, _SEGMENT_BYTES, _ECHO = layout.STEP, layout.SEGMENT_BYTES, layout.ECHO
-_write_length = struct.Struct("<I").pack_into
 
-
-class Recorder:
+class Recorder(StepWriter):
     """Takes the verbs of every integration in this process. Opens no file before its first record."""
 
     def __init__(self, spool: Spool):
         self.enabled = True
         self.next_id: Callable[[], int] = count(1).__next__
-        self._spool = spool
+        super().__init__(spool)
         self._facts: dict[tuple[int, int], dict[str, Any]] = {}
         self._troubled: set[str] = set()
-        self._clock_due = 0
-        self._samples: list[int] = []
-        self._layouts: dict[tuple[int, int], tuple[int, Callable[..., None]]] = {}
         spool.on_first_segment = self._introduction
 
     @property
@@ -61,80 +52,6 @@ class Recorder:
             self._spool.write(layout.MARK, layout.encode_mark(request, point, time))
         except Exception as error:
             self.failed("recorder.mark", error)
-
-    def step(
-        self,
-        stream: int,
-        index: int,
-        begin: int,
-        codes: Sequence[int],
-        ends: Sequence[int],
-        joined: Sequence[int] = (),
-        left: Sequence[int] = (),
-        scheduled: Sequence[tuple[int, int]] = (),
-        yielded: Sequence[tuple[int, int]] = (),
-        number: int = 0,
-    ) -> None:
-        """One step of an engine, as `layout.encode_step` describes it: packed straight into the spool."""
-        segment = None
-        at = 0
-        try:
-            if begin >= self._clock_due:
-                self._record_clock(begin)
-            counts: Sequence[int] = ()
-            if joined or left or scheduled or yielded:
-                counts = [*joined, *left]
-                for pair in scheduled:
-                    counts += pair
-                for pair in yielded:
-                    counts += pair
-            segments = len(codes)
-            shape = (segments, len(counts))
-            try:
-                length, pack = self._layouts[shape]
-            except KeyError:
-                length, pack = self._new_layout(shape)
-            spool = self._spool
-            free = spool.free  # a fork in between replaces it
-            try:
-                segment = free.pop()
-            except IndexError:
-                segment = spool.fresh(length)
-            else:
-                if segment.used + length > _SEGMENT_BYTES:
-                    segment = spool.replace(segment, length)
-            if segment is None:
-                return
-            at = segment.used
-            pack(
-                segment.map, at + 4, _STEP, stream, index, begin,
-                segments, len(joined), len(left), len(scheduled), len(yielded), number & 0xFFFF,
-                *ends, *codes, *counts, length ^ _ECHO,
-            )  # fmt: skip
-            _write_length(segment.map, at, length)
-            segment.used = at + length
-            free.append(segment)
-            if not index & _SAMPLE_MASK:
-                segment = None
-                self._sample(clock.now() - ends[-1])
-        except BaseException as error:
-            if segment is not None:
-                self._spool.give_up(segment, at)
-            if not isinstance(error, Exception):
-                raise
-            self.failed("recorder.step", error)
-
-    def _sample(self, cost: int) -> None:
-        """From a step's end until its record stood.
-
-        An engine empties the caches between steps, so this is several times what a loop of calls shows.
-        """
-        samples = self._samples
-        samples.append(cost)
-        if len(samples) == 4 or not len(samples) % _SAMPLES_TOLD:
-            recent = sorted(samples[-_SAMPLES_TOLD:])
-            self.facts(layout.PROCESS, 0, {"step_record_ns": recent[len(recent) // 2]})
-            del samples[:-_SAMPLES_TOLD]
 
     def detail(self, request: int, data: Mapping[str, Any]) -> None:
         """More on a request, merged into what is known; also after it has finished."""
@@ -243,17 +160,6 @@ class Recorder:
             self._spool.write(kind, layout.encode_blob(ident, scope, time, data))
         except Exception as error:
             self.failed("recorder.%d" % kind, error)
-
-    def _record_clock(self, time: int) -> None:
-        self._clock_due = time + _CLOCK_EVERY
-        self._spool.write(layout.CLOCK, layout.encode_clock(*clock.pair()))
-
-    def _new_layout(self, shape: tuple[int, int]) -> tuple[int, Callable[..., None]]:
-        if len(self._layouts) > 4096:  # a batch of ever new sizes
-            self._layouts.clear()
-        length, record = layout.step_record(*shape)
-        self._layouts[shape] = length, record.pack_into
-        return self._layouts[shape]
 
     def _introduction(self) -> list[tuple[int, bytes]]:
         """All facts again: a forked child's reader does not know what its parent said."""

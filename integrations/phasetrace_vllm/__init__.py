@@ -6,7 +6,7 @@ What is hooked, and why there:
 - `Scheduler.add_request`, `schedule`, `update_from_output`: queued, and the steps. The scheduler's own output
   object ties the two ends of a step together.
 - `Scheduler._free_request`, `_preempt_request`: a request ends, for any reason, or loses its place.
-- `Scheduler.get_grammar_bitmask`: masks of structured output.
+- `StructuredOutputManager.grammar_bitmask`: masks of structured output.
 - `EngineCore.__init__`: the knobs in effect.
 - `OutputProcessor.add_request`, `process_outputs`, `_finish_request`, `abort_requests`, `propagate_error`:
   the frontend's side of a request, offline and in a server alike.
@@ -61,6 +61,7 @@ def _hook(recorder: Recorder) -> str | None:
     for name, needed, hook in (
         ("vllm.v1.engine.core", "EngineCore", core.hook_core),
         ("vllm.v1.core.sched.scheduler", "Scheduler", core.hook_scheduler),
+        ("vllm.v1.structured_output", "StructuredOutputManager", core.hook_grammar),
         ("vllm.v1.engine.output_processor", "OutputProcessor", frontend.hook_processor),
         ("vllm.v1.engine.async_llm", "AsyncLLM", frontend.hook_async),
         ("vllm.v1.engine.llm_engine", "LLMEngine", frontend.hook_engine),

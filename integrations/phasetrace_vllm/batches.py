@@ -20,7 +20,8 @@ from .members import NO_CHANGES, Changes, Known, Members
 OTHER, SCHEDULE, FORWARD, LOGITS, OUTPUT = (
     layout.PART_CODE[name] for name in ("other", "schedule", "forward", "logits", "output")
 )
-_SYNCHRONOUS = (OTHER, SCHEDULE, FORWARD, OUTPUT)
+_SYNCHRONOUS = OTHER | SCHEDULE << 8 | FORWARD << 16 | OUTPUT << 24
+_NEVER = 1 << 63
 _KV_STEPS = 64  # a move of the used KV blocks by this part of all is worth a record
 
 
@@ -38,12 +39,14 @@ class Batches:
         # By the id of an output: its number, itself (so that the id is not reused), when it was scheduled,
         # the state if that is to be said, and whether somebody entered the batch with it
         self._pending: dict[int, tuple[int, Any, int, int, tuple[int, ...] | None, bool]] = {}
-        self._masked: dict[int, tuple[int, int]] = {}  # when a step's grammar masks were made
+        self._masked: dict[int, tuple[int, int]] = {}  # by number: when a step's grammar masks were made
         self._number = -1  # of the output scheduled last; workers count from 0, too
-        self._end: int | None = None  # of the last step, while there is work left
-        self._disturbed = False  # somebody left since the last step
-        self._stale = -1  # till this number a step may hold one who has left
+        self._end = _NEVER  # of the last step, while there is work left
+        self._size = 0  # of its batch
+        self._changed = -1  # till this number the batch may have lost somebody
         self._preempted = 0  # so many were, in the schedule() that runs now
+        self._running = self._free = -1  # sequences and KV blocks, as long as nobody waits
+        self._blocks: Any = None  # what counts the free ones
         self._sampled: dict[str, int] | None = None  # of the step that is processed now, where it speculated
         self._finishing: list[Known] = []
         self._said: tuple[int, ...] = ()
@@ -58,16 +61,24 @@ class Batches:
     def scheduled(self, scheduler: Any, output: Any, begin: int, end: int) -> None:
         """`schedule()` ran from `begin` to `end` and returned `output`."""
         self.scheduling = None
+        self._number = number = self._number + 1
         new, resumed = output.scheduled_new_reqs, output.scheduled_cached_reqs.resumed_req_ids
-        entered = bool(new or resumed)
-        if entered:
+        entered = False
+        if new or resumed:
+            entered = True
             for data in new:
                 self._enters(scheduler, data.req_id, begin)
             for name in resumed:
                 self._enters(scheduler, name, begin)
-        self._number += 1
-        state = self._state(scheduler, output, begin)
-        self._pending[id(output)] = (self._number, output, begin, end, state, entered)
+        state = None
+        running = len(scheduler.running)
+        if (
+            running != self._running
+            or len(scheduler.requests) != running
+            or self._blocks.num_free_blocks != self._free
+        ):
+            state = self._state(scheduler, output, begin)
+        self._pending[id(output)] = (number, output, begin, end, state, entered)
 
     def _enters(self, scheduler: Any, name: str, begin: int) -> None:
         known = self.requests.get(name)
@@ -94,8 +105,11 @@ class Batches:
             total = output.total_num_scheduled_tokens
             reason = extract.head_reason(scheduler, counts, total, preempted > 0)
         pool = scheduler.kv_cache_manager.block_pool
+        self._blocks = pool.free_block_queue
+        self._free = free = self._blocks.num_free_blocks
+        self._running = -1 if preempted else running  # which is not said again as long as nothing changes
         blocks = pool.num_gpu_blocks
-        used = blocks - pool.free_block_queue.num_free_blocks
+        used = blocks - free
         state = (running, waiting, used * _KV_STEPS // blocks, reason, preempted)
         if state == self._said:
             return None
@@ -109,71 +123,82 @@ class Batches:
             return
         known.running = False
         self._preempted += 1
+        self._running = -1
         self._left()
         began = self.scheduling
         self.recorder.mark(known.id, layout.PREEMPTED, time if began is None else began)
 
     def _left(self) -> None:
-        self._disturbed = True
-        self._stale = self._number
+        """The steps scheduled so far may hold one who has left, and the next one lacks it."""
+        self._changed = self._number + 1
 
-    def masked(self, output: Any, begin: int, end: int) -> None:
-        """The grammar masks of a step were made."""
-        if id(output) in self._pending:
-            self._masked[id(output)] = begin, end
+    def masked(self, begin: int, end: int) -> None:
+        """The grammar masks of the step scheduled last were made."""
+        if self._pending:
+            self._masked[self._number] = begin, end
 
     # ---- processing
 
-    def update(self, output: Any, ran: Any) -> None:
+    def speculated(self, ran: Any) -> None:
         """`update_from_output()` is about to begin; it will cut short what was sampled beyond a stop."""
-        self.updating = True
-        self._sampled = extract.sampled(ran) if output.scheduled_spec_decode_tokens else None
+        self._sampled = extract.sampled(ran)
 
     def updated(self, scheduler: Any, output: Any, ran: Any, result: Any, begin: int, end: int) -> None:
         """`update_from_output()` processed the step `output`, which `ran`, from `begin` to `end`."""
         pending = self._pending.pop(id(output), None)
         if pending is None:
+            self._sampled = None
             return
         number, _, schedule_begin, schedule_end, state, entered = pending
+        index = self.index
+        if state is not None:
+            self.recorder.batch_state(self.stream, index, *state)
+        size = self._size
+        rows = ran.sampled_token_ids
+        plain = (
+            size > 0
+            and not entered
+            and number > self._changed
+            # Nobody came and nobody went, so as many as before are the same as before
+            and len(output.num_scheduled_tokens) == size == output.total_num_scheduled_tokens
+            and self._sampled is None
+            and len(rows) == size
+            and all(rows)  # in C: this is asked each step, of each sequence
+        )
+        start = self._end
+        if plain and start < schedule_begin < schedule_end < begin < end and not self._masked:
+            self.recorder.plain_step(
+                self.stream, index, start, _SYNCHRONOUS, schedule_begin, schedule_end, begin, end, number
+            )
+            self.index = index + 1
+            self._end = end
+            return
         if self._pending:
             self._drop_older(number)
-        if state is not None:
-            self.recorder.batch_state(self.stream, self.index, *state)
-        counts = output.num_scheduled_tokens
-        if counts:
-            cuts = (schedule_begin, schedule_end, begin, end)
-            plain = (
-                not (entered or self._disturbed or number <= self._stale)
-                # Nobody came and nobody went, so as many as before are the same as before
-                and len(counts) == len(self.members.batch) == output.total_num_scheduled_tokens
-                and self._sampled is None
-                and extract.all_gave_one(ran.sampled_token_ids)
-            )
-            if plain:
-                self._record(output, number, cuts, NO_CHANGES)
-            else:
-                self._record_changes(output, number, cuts, ran, extract.given(result))
+        cuts = (schedule_begin, schedule_end, begin, end)
+        if plain:
+            self._record(number, cuts, NO_CHANGES)
+        elif output.num_scheduled_tokens:
+            self._record_changes(output, number, cuts, ran, extract.given(result))
         if self._finishing:
             for known in self._finishing:
                 self._finished(known, end)
             self._finishing.clear()
+        self._sampled = None
         if self.members.late and not self._pending:
             self.members.late.clear()
         # Where there is work the loop goes on at once, and what passes until the next step is the host's
-        self._end = end if scheduler.requests else None
+        self._end = end if scheduler.requests else _NEVER
 
     def _drop_older(self, number: int) -> None:
         """Steps are processed in order: an older one never will be, its execution failed."""
-        for key in [key for key, pending in self._pending.items() if pending[0] < number]:
-            del self._pending[key]
-            self._masked.pop(key, None)
+        for key, pending in list(self._pending.items()):
+            if pending[0] < number:
+                del self._pending[key]
+                self._masked.pop(pending[0], None)
 
-    def _record(self, output: Any, number: int, cuts: tuple[int, int, int, int], made: Changes) -> None:
-        start = self._end
-        codes: tuple[int, ...] = _SYNCHRONOUS
-        ends: tuple[int, ...] = cuts
-        if start is None or self._masked or not start < cuts[0] < cuts[1] < cuts[2] < cuts[3]:
-            start, codes, ends = self._segments(output, *cuts)
+    def _record(self, number: int, cuts: tuple[int, int, int, int], made: Changes) -> None:
+        start, codes, ends = self._segments(number, *cuts)
         self.recorder.step(
             self.stream, self.index, start, codes, ends,
             made.joined, made.left, made.scheduled, made.yielded, number,
@@ -183,10 +208,10 @@ class Batches:
     def _record_changes(
         self, output: Any, number: int, cuts: tuple[int, int, int, int], ran: Any, given: dict[str, int]
     ) -> None:
-        speculated, self._sampled = self._sampled, None
+        speculated = self._sampled
         sampled = extract.sampled(ran) if speculated is None else speculated
         made = self.members.changes(output, given, sampled)
-        self._disturbed = False
+        self._size = len(self.members.batch)
         if not (self.members.batch or made.left):
             return  # a step of requests that are not ours to record
         proposed = accepted = 0
@@ -194,15 +219,15 @@ class Batches:
             proposed, accepted = extract.speculated(output, speculated)
         if proposed or made.discarded:
             self.recorder.step_tokens(self.stream, self.index, proposed, accepted, made.discarded)
-        self._record(output, number, cuts, made)
+        self._record(number, cuts, made)
 
     def _segments(
-        self, output: Any, schedule_begin: int, schedule_end: int, begin: int, end: int
+        self, number: int, schedule_begin: int, schedule_end: int, begin: int, end: int
     ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """The step's begin, and its parts with their ends; what lies before its begin is not its own."""
-        start = at = schedule_begin if self._end is None else self._end
+        start = at = schedule_begin if self._end == _NEVER else self._end
         cuts = [(OTHER, schedule_begin), (SCHEDULE, schedule_end)]
-        masked = self._masked.pop(id(output), None)
+        masked = self._masked.pop(number, None)
         if masked is not None:
             cuts += [(FORWARD, masked[0]), (LOGITS, masked[1])]
         cuts += [(FORWARD, begin), (OUTPUT, end)]

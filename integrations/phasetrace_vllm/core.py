@@ -44,14 +44,23 @@ def hook_scheduler(recorder: Recorder, module: Any) -> list[str]:
     core = core_of(recorder)
     wrap(scheduler, "add_request", core.around_add)
     wrap(scheduler, "schedule", core.around_schedule)
-    wrap(scheduler, "get_grammar_bitmask", core.around_grammar)
     wrap(scheduler, "update_from_output", core.around_update)
     wrap(scheduler, "_free_request", core.around_free)
     wrap(scheduler, "_preempt_request", core.around_preempt)
     return []
 
 
+def hook_grammar(recorder: Recorder, module: Any) -> list[str]:
+    """Wrap where masks for structured output are made."""
+    wrap(module.StructuredOutputManager, "grammar_bitmask", core_of(recorder).around_grammar)
+    return []
+
+
 _cores: list[Core] = []
+
+
+def _nobody() -> None:
+    """What a reference to no scheduler gives."""
 
 
 def core_of(recorder: Recorder) -> Core:
@@ -68,12 +77,12 @@ class Core:
         self.recorder = recorder
         self._batches: weakref.WeakKeyDictionary[Any, Batches] = weakref.WeakKeyDictionary()
         # The scheduler asked for last, if it lives, and its steps: one object, since threads may ask at once
-        self._latest: tuple[Callable[[], Any], Batches] | None = None
+        self._latest: tuple[Callable[[], Any], Batches] = _nobody, Batches(recorder)
 
     def batches(self, scheduler: Any) -> Batches:
         """The steps of this scheduler."""
         latest = self._latest
-        if latest is not None and latest[0]() is scheduler:
+        if latest[0]() is scheduler:
             return latest[1]
         found = self._batches.get(scheduler)
         if found is None:
@@ -197,13 +206,15 @@ class Core:
 
     def around_schedule(self, original: Function) -> Function:
         """A step is put together."""
+        recorder = self.recorder
 
         def schedule(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if not STEP.on or not self.recorder.enabled:
+            if not STEP.on or not recorder.enabled:
                 return original(scheduler, *args, **kwargs)
             begin = now()
             try:
-                batches = self.batches(scheduler)
+                latest = self._latest
+                batches = latest[1] if latest[0]() is scheduler else self.batches(scheduler)
                 batches.scheduling = begin
             except Exception as error:
                 STEP.fail(error)
@@ -218,33 +229,40 @@ class Core:
         return schedule
 
     def around_grammar(self, original: Function) -> Function:
-        """Masks for structured output; where nobody asked for it there are none."""
+        """Masks for structured output, made for the step that was scheduled last; else this is not called."""
 
-        def get_grammar_bitmask(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def grammar_bitmask(manager: Any, /, *args: Any, **kwargs: Any) -> Any:
             begin = now()
-            masks = original(scheduler, *args, **kwargs)
-            if masks is not None and STEP.on and self.recorder.enabled:
+            masks = original(manager, *args, **kwargs)
+            if STEP.on and self.recorder.enabled:
                 try:
-                    output = argument(args, kwargs, 0, "scheduler_output")
-                    self.batches(scheduler).masked(output, begin, now())
+                    for scheduler, batches in list(self._batches.items()):
+                        if getattr(scheduler, "structured_output_manager", None) is manager:
+                            batches.masked(begin, now())
                 except Exception as error:
                     STEP.fail(error)
             return masks
 
-        return get_grammar_bitmask
+        return grammar_bitmask
 
     def around_update(self, original: Function) -> Function:
         """A step's tokens are out where this ends."""
 
         def update_from_output(scheduler: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if not STEP.on or not self.recorder.enabled:
+            if not STEP.on:  # with recording off nothing was scheduled that we know of
                 return original(scheduler, *args, **kwargs)
             begin = now()
             try:
-                batches = self.batches(scheduler)
-                output = argument(args, kwargs, 0, "scheduler_output")
-                ran = argument(args, kwargs, 1, "model_runner_output")
-                batches.update(output, ran)
+                latest = self._latest
+                batches = latest[1] if latest[0]() is scheduler else self.batches(scheduler)
+                if len(args) == 2:
+                    output, ran = args
+                else:
+                    output = argument(args, kwargs, 0, "scheduler_output")
+                    ran = argument(args, kwargs, 1, "model_runner_output")
+                batches.updating = True
+                if output.scheduled_spec_decode_tokens:
+                    batches.speculated(ran)
             except Exception as error:
                 STEP.fail(error)
                 return original(scheduler, *args, **kwargs)

@@ -181,12 +181,6 @@ def speculated(output: Any, sampled: Mapping[str, int]) -> tuple[int, int]:
     return proposed, accepted
 
 
-def all_gave_one(sampled: Any) -> bool:
-    """Whether every request sampled a token, in a step that could give each of them one at most."""
-    # In C: this is asked each step, of each sequence
-    return type(sampled) is list and bool(sampled) and type(sampled[0]) is list and all(sampled)
-
-
 def head_of_queue(scheduler: Any) -> Any:
     """The waiting request that is next, or None."""
     holding = getattr(scheduler, "kv_holding_waiting", None)

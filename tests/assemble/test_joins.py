@@ -308,3 +308,59 @@ def test_a_process_that_ends_with_nothing_left_to_do_is_no_defect(server: Server
     server.answered(1, 30, output=2)
     server.assembler.processes_ended([server.core.process, server.frontend.process])
     assert server.assembler.close().defects == ()
+
+
+def test_tokens_that_the_user_did_not_get_are_discarded_by_reason() -> None:
+    server = Server()
+    server.serve()
+    server.answered(1, 31, 1, reason="stop")
+    server.blob(server.core, layout.DETAIL, 11, 32, discarded={layout.ABORTED: 2})
+    (request,) = server.assembler.close().requests
+    assert request.output_tokens == 1
+    assert request.discarded_tokens == {layout.STOP_STRING: 3}
+
+
+def test_positions_read_again_after_a_preemption() -> None:
+    server = Server()
+    server.received(11, "r", 1)
+    server.step(0, 6, 16, joined=(11,), scheduled=[(11, 8)])
+    server.step(1, 16, 26, left=(11,), scheduled=[(11, 0)], yielded=[(11, 0)])
+    server.step(2, 26, 36, joined=(11,), scheduled=[(11, 6)], yielded=[(11, 0)])
+    server.step(3, 36, 46, scheduled=[(11, 4)])
+    server.step(4, 46, 56, left=(11,))
+    server.left(11, 56)
+    (request,) = server.assembler.close().requests
+    assert request.recomputed == (StepCount(2, 6), StepCount(3, 4))
+    assert request.prefill_chunks == (StepCount(0, 8),)
+
+
+def test_what_the_workers_tell_belongs_to_the_core_s_steps_and_model() -> None:
+    server = Server()
+    worker = SegmentInfo("00000000000000d0", 3, 2, 0, 0, 0, EPOCH)
+    stranger = SegmentInfo("00000000000000e0", 5, 4, 0, 0, 0, EPOCH)
+    weights = layout.encode_blob(0, layout.ENGINE, 0, {"worker_parameters": 5, "worker_weight_bytes": 10})
+    shape = layout.encode_blob(1, layout.MODEL, 0, {"layers": 2})
+    server.assembler.feed(server.core, [(layout.FACTS, shape)])
+    for info in (worker, stranger):
+        told = [
+            layout.encode_execution(number, tokens, 0, 1, info.pid) for number, tokens in ((7, 8), (8, 9))
+        ]
+        server.assembler.feed(info, [(layout.FACTS, weights), *((layout.EXECUTION, one) for one in told)])
+    server.received(11, "r", 1)
+    server.step(0, 6, 16, joined=(11,), scheduled=[(11, 8)], number=7)
+    server.step(1, 16, 26, left=(11,), number=8)
+    server.left(11, 26)
+    recorded = server.assembler.close()
+    (steps,) = recorded.steps
+    assert steps.device_ns is not None
+    assert steps.device_ns.tolist() == [worker.pid, -1]  # of another number of tokens: not this step
+    (model,) = recorded.models.values()
+    assert (model.parameters, model.weight_bytes) == (5, 10)
+
+
+def test_a_stage_is_of_its_process() -> None:
+    server = Server()
+    server.blob(server.core, layout.STAGE, 0, 3, name="model-load", end=int(9 * MS))
+    (stage,) = server.assembler.close().stages
+    assert (stage.process, stage.name) == (server.core.process, "model-load")
+    assert stage.end_ns - stage.begin_ns == 6 * MS

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_diagnose, bench_reading, bench_recorder, bench_run, bench_startup, bench_traces
+from benchmarks import (
+    bench_diagnose,
+    bench_reading,
+    bench_recorder,
+    bench_run,
+    bench_startup,
+    bench_traces,
+    bench_vllm,
+)
 from benchmarks.__main__ import NAMES
 from benchmarks.figure import Figure, dump, figure, load, spread, table
 
@@ -33,7 +41,7 @@ def test_figures_pass_between_processes() -> None:
 
 
 def test_all_benchmarks_are_smoke_tested() -> None:
-    assert NAMES == ["diagnose", "reading", "recorder", "run", "startup", "traces"]
+    assert NAMES == ["diagnose", "reading", "recorder", "run", "startup", "traces", "vllm"]
 
 
 def test_recorder() -> None:
@@ -62,6 +70,13 @@ def test_traces(tmp_path: Path) -> None:
 @pytest.mark.skipif(not bench_run.TORCH_PYTHON.exists(), reason="`make engines` has not run")
 def test_run() -> None:
     check(list(bench_run.of_model("model", (32, 1, 1, 4, 1), pairs=1, budget=0.1)))
+
+
+@pytest.mark.slow
+def test_vllm() -> None:
+    if not bench_vllm.PYTHON.exists():
+        pytest.skip("vLLM is not installed; `make engines-vllm` sets it up")
+    check(list(bench_vllm.measure(quick=True)))
 
 
 def check(figures: list[Figure]) -> None:

@@ -44,6 +44,19 @@ def test_a_step_packed_in_place_is_the_same(
     assert found == written
 
 
+@given(U32, U32, U64, st.lists(U8, min_size=4, max_size=4), st.lists(U64, min_size=4, max_size=4), U32)
+def test_a_plain_step_is_a_step_that_changed_nothing(
+    tmp_path_factory: pytest.TempPathFactory,
+    stream: int, index: int, begin: int, codes: list[int], ends: list[int], number: int,
+) -> None:  # fmt: skip
+    folder = tmp_path_factory.mktemp("spool")
+    recorder = Recorder(Spool(str(folder)))
+    recorder.plain_step(stream, index, begin, int.from_bytes(codes, "little"), *ends, number)
+    recorder.step(stream, index, begin, codes, ends, number=number)
+    one, other = (layout.decode_step(payload) for kind, payload in read_spool(folder) if kind == layout.STEP)
+    assert one == other
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

@@ -21,6 +21,12 @@ class Heard:
     def __getattr__(self, verb: str) -> Any:
         return lambda *args: self.said.append((verb, *args))
 
+    def plain_step(self, stream: int, index: int, begin: int, codes: int, *rest: int) -> None:
+        """The same as a step of four parts in which nothing changed."""
+        *ends, number = rest
+        parts = tuple(codes.to_bytes(4, "little"))
+        self.said.append(("step", stream, index, begin, parts, tuple(ends), (), (), (), (), number))
+
     def of(self, verb: str) -> list[tuple[Any, ...]]:
         """The arguments of all records of a verb."""
         return [said[1:] for said in self.said if said[0] == verb]

@@ -36,7 +36,9 @@ class Loop:
         """`tokens` are given out; `sampled` are as many, where not said."""
         told = {name: tokens.get(name, 0) for name in output.num_scheduled_tokens} | (sampled or {})
         done = ran(**told)
-        self.batches.update(output, done)
+        self.batches.updating = True
+        if output.scheduled_spec_decode_tokens:
+            self.batches.speculated(done)
         for one in ended:
             self.batches.ended(one, begin)
         self.batches.updating = False
@@ -244,8 +246,66 @@ def test_queues_and_blocks_are_said_when_they_change() -> None:
 def test_grammar_masks_are_logits_time() -> None:
     loop = Loop("a")
     output = loop.schedule(scheduled(new=("a",), a=8), 0, 10)
-    loop.batches.masked(output, 30, 37)
+    loop.batches.masked(30, 37)
     loop.update(output, 50, 52, a=1)
     _, _, begin, codes, ends, *_ = loop.heard.of("step")[0]
     assert [layout.PARTS[code] for code in codes] == ["schedule", "forward", "logits", "forward", "output"]
     assert (begin, ends) == (0, (10, 30, 37, 50, 52))
+
+
+def test_what_was_sampled_past_the_end_is_discarded_and_told_late() -> None:
+    loop = Loop("a")
+    a = loop.ids["a"]
+    first = loop.schedule(scheduled(new=("a",), a=8), 0, 1)
+    ahead = loop.schedule(scheduled(a=1), 2, 3)
+    loop.update(first, 10, 11, (request("a", output=1),), a=1)
+    loop.update(ahead, 20, 21, sampled={"a": 1})
+    assert loop.heard.of("step_tokens") == [(loop.batches.stream, 1, 0, 0, 1)]
+    assert "discarded" not in loop.heard.of("finished")[0][2]
+    assert loop.heard.of("detail") == [(a, {"discarded": {layout.PAST_END: 1}})]
+
+
+def test_what_was_sampled_for_an_aborted_request_is_discarded() -> None:
+    loop = Loop("a", "b")
+    loop.update(loop.schedule(scheduled(new=("a", "b"), a=8, b=8), 0, 1), 10, 11, a=1, b=1)
+    running = loop.schedule(scheduled(a=1, b=1), 12, 13)
+    loop.batches.ended(request("b", output=1, reason="ABORT"), 14)
+    loop.update(running, 20, 21, sampled={"b": 1}, a=1)
+    assert loop.heard.of("detail") == [(loop.ids["b"], {"discarded": {layout.ABORTED: 1}})]
+
+
+def test_what_was_sampled_before_a_preemption_is_discarded() -> None:
+    loop = Loop("a")
+    loop.update(loop.schedule(scheduled(new=("a",), a=8), 0, 1), 10, 11, a=1)
+    running = loop.schedule(scheduled(a=1), 12, 13)
+    loop.batches.preempted("a", 14)
+    loop.update(running, 20, 21, sampled={"a": 1})
+    loop.update(loop.schedule(scheduled(resumed=("a",), a=9), 22, 23), 30, 31, (request("a", output=2),), a=1)
+    assert loop.heard.of("finished")[0][2]["discarded"] == {layout.PREEMPTED_MEANWHILE: 1}
+
+
+def test_speculation_is_counted_by_what_was_sampled_before_it_was_cut() -> None:
+    loop = Loop("a")
+    loop.update(loop.schedule(scheduled(new=("a",), a=8), 0, 1), 10, 11, a=1)
+    verified = loop.schedule(scheduled(a=4), 12, 13)
+    loop.update(verified, 20, 21, (request("a", output=3),), sampled={"a": 4}, a=2)
+    assert loop.heard.of("step_tokens") == [(loop.batches.stream, 1, 3, 3, 2)]
+    assert loop.heard.of("finished")[0][2]["discarded"] == {layout.PAST_END: 2}
+
+
+def test_preempted_requests_are_said_with_the_queue() -> None:
+    loop = Loop("a", "b")
+    loop.update(loop.schedule(scheduled(new=("a", "b"), a=8, b=8), 0, 1), 10, 11, a=1, b=1)
+    loop.batches.preempted("b", 12)
+    for begin in (12, 22):
+        loop.update(loop.schedule(scheduled(a=1), begin, begin + 1), begin + 5, begin + 6, a=1)
+    assert [state[-1] for state in loop.heard.of("batch_state")] == [0, 1, 0]
+
+
+def test_resumed_with_the_next_step_it_joins_again() -> None:
+    loop = Loop("a")
+    a = loop.ids["a"]
+    loop.update(loop.schedule(scheduled(new=("a",), a=8), 0, 1), 10, 11, a=1)
+    loop.batches.preempted("a", 12)
+    loop.update(loop.schedule(scheduled(resumed=("a",), a=9), 13, 14), 20, 21, a=1)
+    assert loop.heard.batches[1] == ([a], [], [(a, 9)], [])

@@ -17,6 +17,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         vars(self).update(vars(scheduler(running=1)))
+        self.structured_output_manager = StructuredOutputManager()
 
     def add_request(self, request: Any) -> None:
         self.requests[request.request_id] = request
@@ -24,15 +25,19 @@ class Scheduler:
     def schedule(self, throttle_prefills: bool = False) -> Any:
         return scheduled(("r",), r=8)
 
-    def get_grammar_bitmask(self, scheduler_output: Any) -> Any:
-        return "masks"
-
     def update_from_output(self, scheduler_output: Any, model_runner_output: Any) -> Any:
         return outputs(r=1)
 
     def _preempt_request(self, request: Any, timestamp: float) -> None: ...
 
     def _free_request(self, request: Any, delay_free_blocks: bool = False) -> None: ...
+
+
+class StructuredOutputManager:
+    """The same of structured output."""
+
+    def grammar_bitmask(self, requests: Any) -> Any:
+        return "masks"
 
 
 class EngineCore:
@@ -50,7 +55,8 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
     """What is heard of the classes above once they are hooked."""
     heard = Heard()
     monkeypatch.setattr(core, "_cores", [])
-    for kind, hook in ((EngineCore, core.hook_core), (Scheduler, core.hook_scheduler)):
+    hooks = (core.hook_core, core.hook_scheduler, core.hook_grammar)
+    for kind, hook in zip((EngineCore, Scheduler, StructuredOutputManager), hooks, strict=True):
         for name, plain in dict(vars(kind)).items():
             if callable(plain):
                 monkeypatch.setattr(kind, name, plain)  # so that it is put back
@@ -72,7 +78,7 @@ def test_calls_by_position_and_by_keyword_are_recorded(heard: Heard, named: bool
     call(engine.preprocess_add_request, request=asked)
     call(own.add_request, request=asked)
     output = call(own.schedule, throttle_prefills=False)
-    assert call(own.get_grammar_bitmask, scheduler_output=output) == "masks"
+    assert call(own.structured_output_manager.grammar_bitmask, requests={}) == "masks"
     runner = ran(r=1)
     assert call(own.update_from_output, scheduler_output=output, model_runner_output=runner)
     call(own._preempt_request, request=asked, timestamp=1.0)
@@ -84,7 +90,8 @@ def test_calls_by_position_and_by_keyword_are_recorded(heard: Heard, named: bool
         layout.SCHEDULED,
         layout.PREEMPTED,
     ]
-    assert len(heard.of("step")) == 1
+    ((_, _, _, codes, *_),) = heard.of("step")
+    assert layout.PART_CODE["logits"] in codes
     assert len(heard.of("finished")) == 1
 
 

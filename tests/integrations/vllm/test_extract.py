@@ -117,13 +117,6 @@ def test_a_full_set_of_adapters_is_a_reason_to_wait() -> None:
     assert layout.HEAD_REASONS[extract.head_reason(queue, {"a": 1}, 1, False)] == "kv"
 
 
-def test_the_plain_decode_step_is_told_by_counting() -> None:
-    assert extract.all_gave_one([[7], [8]])
-    assert not extract.all_gave_one([[7], []])
-    assert not extract.all_gave_one([])
-    assert not extract.all_gave_one(object())  # another shape: counted one by one
-
-
 @pytest.mark.parametrize(
     ("version", "hooked"),
     [("0.32.0", True), ("0.33.1.dev4+g12", True), ("0.31.9", False), ("1.0.0", False), ("", False)],
