@@ -33,6 +33,10 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     metavar="FILE",
     help="Knobs, model and hardware for a trace without them: JSON, or the log of a vLLM server.",
 )
+@click.option("--service", metavar="NAME", help="Of a server: whose traces.")
+@click.option("--since", metavar="TIME", help="Of a server: from when: 15m, 2h, 3d, a date. [default: 1h]")
+@click.option("--until", metavar="TIME", help="Of a server: until when. [default: now]")
+@click.option("--limit", metavar="N", type=int, help="Of a server: traces at most. [default: 100]")
 @click.option(
     "--ceilings",
     metavar="kept|FILE",
@@ -64,17 +68,19 @@ def command(
     form: str | None,
     output: Path | None,
     limits: tuple[str, ...] | None,
+    **asked: str | int | None,
 ) -> int:
     """Attribute the time of recorded requests, recommend the fix, predict the gain.
 
-    INPUT is a trace of phasetrace or of others, a folder of them, or - for stdin. Several are read as one.
+    INPUT is a trace of phasetrace or of others, a folder of them, - for stdin, or the address of a Jaeger or
+    Tempo server (headers for it go into PHASETRACE_HEADERS). Several are read as one.
     Where there is no trace, a table of numbers (summary/1) is diagnosed as far as it reaches.
     """
     from phasetrace import advise, analyze, read
 
     stated = read.engine_config(config) if config is not None else read.EngineConfig()
     wanted, promised = Goal(goal) if goal else None, advise.parse_slo(slo) if slo else None
-    found = inputs.read_any(sources)
+    found = inputs.read_any(inputs.asking(sources, asked))
     if isinstance(found, Table):
         if config is not None:
             raise UsageError(

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -49,6 +49,17 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
         hint = damage or "record the application with `phasetrace run -- COMMAND`"
         raise NothingRecordedError(f"{named}: no LLM request in it; {hint}")
     return recording
+
+
+def asking(sources: Sequence[str], options: Mapping[str, str | int | None]) -> list[str]:
+    """The sources, with what is asked of those that are servers."""
+    from phasetrace.read import servers
+
+    made = [servers.asked(s, options) if servers.is_address(s) else s for s in sources]
+    given = [name for name, value in options.items() if value is not None]
+    if given and not any(map(servers.is_address, sources)):
+        raise UsageError(f"--{given[0]} is for the address of a server; {sources[0]} is a file")
+    return made
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:

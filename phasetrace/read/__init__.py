@@ -6,6 +6,7 @@ from os import PathLike, fspath
 
 from phasetrace.errors import UsageError
 from phasetrace.model import Recording, Table
+from phasetrace.read import servers
 from phasetrace.read.engine_config import EngineConfig, engine_config, stated_ceilings
 from phasetrace.read.formats import sniff
 from phasetrace.read.notes import Notes
@@ -51,14 +52,18 @@ def read_part(source: str | PathLike[str], progress: Progress | None = None) -> 
     """Read a trace, to be made a `recording` with others, or a table of numbers.
 
     Args:
-        source: a path, or `-` for the standard input; gzip and zstd are unpacked.
+        source: a path, `-` for the standard input, or the address of a server that keeps traces; gzip and
+            zstd are unpacked.
         progress: called now and then with the bytes read, and the bytes in all where known.
 
     Raises:
         UsageError: it cannot be opened.
         TraceFormatError: it is no trace that phasetrace can read.
     """
-    opened = Source(fspath(source), progress)
+    name = fspath(source)
+    if servers.is_address(name):
+        return servers.read_server(name, progress)
+    opened = Source(name, progress)
     try:
         if is_summary(opened.head()):
             return read_summary(opened)

@@ -20,17 +20,17 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Source:
-    """A file or the standard input, unpacked where needed.
+    """A file or the standard input, unpacked where needed; or `raw`, of which `name` is what it is called.
 
     Raises:
         UsageError: with what to do about it.
     """
 
-    def __init__(self, name: str, progress: Progress | None = None) -> None:
+    def __init__(self, name: str, progress: Progress | None = None, raw: IO[bytes] | None = None) -> None:
         self.name = "standard input" if name == "-" else name
         self._progress = progress
         self._reported = 0
-        self._raw = sys.stdin.buffer if name == "-" else _open(name)
+        self._raw = raw or (sys.stdin.buffer if name == "-" else _open(name))
         self.size = _size(self._raw)
         try:
             plain, self._unpacked = unpacked(self.name, self._raw)
