@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, doubt, predict
+from phasetrace.advise.gain import Saving, doubt, predict, prediction
 from phasetrace.advise.recompute import decode_rows_of, recomputes
 from phasetrace.advise.words import count, percent, seconds
 from phasetrace.analyze.non_negative import non_negative
@@ -91,7 +91,10 @@ def _not_streamed(evidence: Evidence) -> Finding | None:
     waited = sum(r.first_delivery_ns or 0 for r in held)
     if not held or not evidence.whole_ns or waited < OWNS * evidence.whole_ns:
         return None
-    engine = statistics.median((r.ttft_ns or 0) - (r.first_delivery_ns or 0) for r in held)
+    first = [(r.ttft_ns or 0) - (r.first_delivery_ns or 0) for r in held]
+    engine, spread = statistics.median(first), doubt(first)
+    known = 1e9 * sum(r.ttft_ns is not None for r in evidence.requests)
+    before, after = evidence.whole_ns / known, (evidence.whole_ns - waited) / known
     typical = statistics.median(r.request.longest_output or 0 for r in held)
     return Finding(
         cause=Cause.LONG_OUTPUT,
@@ -114,7 +117,8 @@ def _not_streamed(evidence: Evidence) -> Finding | None:
             else ("model.generate(**inputs, streamer=TextIteratorStreamer(tokenizer))",)
         ),
         tradeoff="A stream is many small messages: client and proxies have to pass each one on at once.",
-        prediction=predict(evidence, Saving(first_ns=waited, least=0.97, most=1.0)),
+        # What is left was measured; that handing over each token costs something was not
+        prediction=prediction(Goal.TTFT, before, after, after * (1 - spread), after * (1 + 2 * spread)),
     )
 
 
