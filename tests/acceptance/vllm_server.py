@@ -31,9 +31,14 @@ class Server:
 
 @contextmanager
 def recorded_server(
-    engine: Engine, folder: Path, model: Path, options: Sequence[str] = (), env: Mapping[str, str] = {}
+    engine: Engine,
+    folder: Path,
+    model: Path,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] = {},
+    recording: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """`phasetrace run` on it, ended by SIGTERM unless it has ended before."""
+    """`phasetrace run` on it with options of `recording`; ended by SIGTERM unless it has ended before."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -42,7 +47,7 @@ def recorded_server(
     folder.mkdir(parents=True, exist_ok=True)
     with (
         (folder / "log").open("w") as log,
-        engine.start(folder, command, env={**ENVIRONMENT, **env}, output=log) as process,
+        engine.start(folder, command, *recording, env={**ENVIRONMENT, **env}, output=log) as process,
     ):
         server = Server(port, str(model), process, folder)
         try:

@@ -29,6 +29,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.asynchronous:
         schedule_ahead()
+    from opentelemetry.sdk.trace import TracerProvider
     from vllm import LLM, SamplingParams
 
     llm = LLM(
@@ -43,10 +44,12 @@ def main():
     prompts = ["The river rises " * (3, 20, 60)[row % 3] for row in range(12)]
     lengths = [5 + 37 * row % 120 for row in range(12)]
     asked = [SamplingParams(max_tokens=n, temperature=0, ignore_eos=True) for n in lengths]
-    answers = llm.generate(prompts, asked, use_tqdm=False)
+    with TracerProvider().get_tracer("app").start_as_current_span("work") as span:
+        answers = llm.generate(prompts, asked, use_tqdm=False)
     told = [
         {
             "id": answer.request_id,
+            "parent": f"{span.get_span_context().span_id:016x}",
             "tokens": len(answer.outputs[0].token_ids),
             "cached": answer.num_cached_tokens,
             "prefill": answer.metrics.first_token_ts - answer.metrics.scheduled_ts,

@@ -41,6 +41,7 @@ def agrees(recorded: Recording, told: Told) -> None:
     for request in recorded.requests:
         expected = told_of(request, told)
         assert request.output_tokens == expected["tokens"]
+        assert request.parent_span_id == expected["parent"]  # the application's own span around the call
         assert request.cached_tokens == expected["cached"]
         assert request.first_step is not None
         assert request.last_step is not None
