@@ -37,12 +37,17 @@ def recorded_server(
     options: Sequence[str] = (),
     env: Mapping[str, str] = {},
     recording: Sequence[str] = (),
+    servers: int = 1,
 ) -> Iterator[Server]:
     """`phasetrace run` on it with options of `recording`; ended by SIGTERM unless it has ended before."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [str(engine.python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    command = [str(engine.python), "-m"]
+    if servers == 1:
+        command += ["vllm.entrypoints.openai.api_server", "--model", str(model)]
+    else:
+        command += ["vllm.entrypoints.cli.main", "serve", str(model), "--api-server-count", str(servers)]
     command += ["--host", "127.0.0.1", "--port", str(port), *PLAIN, *options]
     folder.mkdir(parents=True, exist_ok=True)
     with (

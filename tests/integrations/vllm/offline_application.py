@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 
 
 def schedule_ahead():
@@ -50,6 +51,7 @@ def main():
         {
             "id": answer.request_id,
             "parent": f"{span.get_span_context().span_id:016x}",
+            "plugins": os.environ.get("VLLM_PLUGINS"),
             "tokens": len(answer.outputs[0].token_ids),
             "cached": answer.num_cached_tokens,
             "prefill": answer.metrics.first_token_ts - answer.metrics.scheduled_ts,

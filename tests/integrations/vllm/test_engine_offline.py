@@ -66,6 +66,7 @@ def test_with_a_small_cache_and_the_core_in_this_process(
     recorded, told = record(tmp_path, vllm_python, tiny_model, "--blocks", "8", **environment)
     agrees(recorded, told)
     assert any(request.preemptions for request in recorded.requests)
+    assert {each["plugins"] for each in told.values()} == {"somebody_else"}  # what the user set stays
     (process,) = recorded.processes
     assert process.engines["vllm"] == "0.32.0"
     assert process.facts["num_gpu_blocks_override"] == 8
