@@ -1,4 +1,4 @@
-"""`phasetrace show`: one request as a waterfall, and of a server the busiest second of its engine."""
+"""`phasetrace show`: one request as a waterfall; of a server its busiest second and its start, too."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ MOST_NAMED = 3
 def command(source: str, ident: str | None, listed: bool) -> int:
     """Show one request of a trace on a time axis: phases, prefill chunks, gaps between tokens, stalls.
 
-    Of an engine whose steps requests shared, the busiest second too: who sat in which step. --request leaves
-    that out.
+    Of an engine whose steps requests shared, the busiest second too: who sat in which step; and where its
+    start was recorded, what that consisted of. --request leaves both out.
 
     INPUT is a trace file, or - for stdin.
     """
     from phasetrace import analyze
     from phasetrace.render import waterfall
     from phasetrace.render.batch_timeline import busiest_second
+    from phasetrace.render.start import start
 
     breakdown = analyze.breakdown(inputs.read((source,)))
     shown = terminal.shown_by(sys.stdout)
@@ -40,8 +41,9 @@ def command(source: str, ident: str | None, listed: bool) -> int:
         chosen = choose(breakdown, ident)
         render = waterfall.request if isinstance(chosen, RequestBreakdown) else waterfall.unfinished
         text = render(chosen, breakdown.recording, *shown)  # type: ignore[arg-type]
-        together = busiest_second(breakdown.recording, *shown) if ident is None else None
-        text += f"\n{together}" if together is not None else ""
+        if ident is None:
+            whole = (draw(breakdown.recording, *shown) for draw in (busiest_second, start))
+            text += "".join(f"\n{block}" for block in whole if block is not None)
     terminal.deliver(text, None)
     return 0
 

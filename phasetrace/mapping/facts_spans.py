@@ -115,10 +115,10 @@ def pauses_from_span(span: Span) -> Iterator[Pause]:
 
 def stage_to_span(stage: Stage) -> Span:
     """A stage of a process's start."""
-    kept: Attributes = {A.PROCESS_KEY: stage.process, A.STAGE_NAME: stage.name}
+    known: Attributes = {A.PROCESS_KEY: stage.process, A.STAGE_NAME: stage.name}
     ident = derived_id(8, stage.process, "stage", stage.name, stage.begin_ns)
     trace = process_trace(stage.process)
-    return Span(trace, ident, None, SpanName.STAGE, stage.begin_ns, stage.end_ns, kept=kept)
+    return Span(trace, ident, None, SpanName.STAGE, stage.begin_ns, stage.end_ns, attributes=known)
 
 
 def stage_from_span(span: Span) -> Stage:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from phasetrace.mapping.budget import Detail, SpanBudget
 from phasetrace.mapping.facts_spans import (
@@ -40,6 +41,8 @@ from phasetrace.model import (
 )
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
+
+Of = TypeVar("Of", Request, Stage)
 
 
 def to_spans(
@@ -83,6 +86,8 @@ class SpanMaker:
             told[stall.request].append(stall)
         blamed = {by for late in told.values() for stall in late for by in stall.by}
         places = {r.id: (r.trace_id, r.span_id) for r in recording.requests if r.id in blamed}
+        for process, stages in _by_process(recording.stages).items():
+            yield ResourceSpans(self._resource(process), [stage_to_span(stage) for stage in stages])
         for process, requests in _by_process(recording.requests).items():
             made = ResourceSpans(self._resource(process), [])
             for request in requests:
@@ -101,7 +106,6 @@ class SpanMaker:
         run += [process_to_span(process) for process in recording.processes]
         run += pauses_to_spans(recording.pauses)
         run += [samples_to_span(samples) for samples in recording.samples if len(samples)]
-        run += map(stage_to_span, recording.stages)
         if run:
             yield ResourceSpans({}, run, file_only=True)
         for steps in recording.steps:
@@ -232,8 +236,8 @@ class _Reading:
         )
 
 
-def _by_process(requests: Iterable[Request]) -> dict[str, list[Request]]:
-    groups: dict[str, list[Request]] = {}
-    for request in requests:
-        groups.setdefault(request.process, []).append(request)
+def _by_process(them: Iterable[Of]) -> dict[str, list[Of]]:
+    groups: dict[str, list[Of]] = {}
+    for one in them:
+        groups.setdefault(one.process, []).append(one)
     return groups

@@ -1,8 +1,8 @@
 """A breakdown -> the trace event JSON that Perfetto opens: to be looked at, not to be read back.
 
 Each process has a line of its engine's steps, counters over them (sequences that run, requests that wait, KV
-blocks, prompt tokens read), its pauses, and a line a request with its phases, prompt chunks and tokens.
-Arrows lead from the reading of a prompt to the tokens of others that had to wait for it. The category of a
+blocks, prompt tokens read), its pauses, its start, and a line a request with its phases, prompt chunks and
+tokens. Arrows lead from the reading of a prompt to the tokens of others that had to wait for it. The category of a
 request's slices says what became of it: sums over `diagnosed` are what `diagnose` shows, where what lies in
 `preempted` is taken from the phase around it.
 """
@@ -15,7 +15,7 @@ import orjson
 
 from phasetrace.emit.perfetto.arrows import arrows
 from phasetrace.emit.perfetto.requests import requests
-from phasetrace.emit.perfetto.steps import pauses, steps
+from phasetrace.emit.perfetto.steps import pauses, stages, steps
 from phasetrace.emit.perfetto.tracks import Event, Tracks
 from phasetrace.model import Breakdown
 
@@ -42,8 +42,10 @@ def _events(breakdown: Breakdown) -> Iterator[Event]:
     begins = [request.arrival_ns for request in recording.requests]
     begins += [int(piece.begin_ns[0]) for piece in recording.steps if len(piece)]
     begins += [pause.begin_ns for pause in recording.pauses]
+    begins += [stage.begin_ns for stage in recording.stages]
     tracks = Tracks(recording.processes, min(begins, default=0))
     yield from steps(recording, tracks)
     yield from pauses(recording, tracks)
+    yield from stages(recording, tracks)
     yield from requests(breakdown, tracks)
     yield from arrows(breakdown, tracks)

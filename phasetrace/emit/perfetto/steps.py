@@ -44,6 +44,15 @@ def pauses(recording: Recording, tracks: Tracks) -> Iterator[Event]:
         yield tracks.slice(line, "pause", pause.kind, pause.begin_ns, pause.end_ns, pause.detail)
 
 
+def stages(recording: Recording, tracks: Tracks) -> Iterator[Event]:
+    """What the start of an engine consisted of; those inside of another one come after it."""
+    for stage in sorted(recording.stages, key=lambda s: (s.process, s.begin_ns, -s.end_ns)):
+        yield from tracks.line(stage.process, "start", "start")
+        line = tracks.find(stage.process, "start")
+        assert line is not None
+        yield tracks.slice(line, "stage", stage.name, stage.begin_ns, stage.end_ns, {})
+
+
 def _prompt_tokens(recording: Recording) -> dict[tuple[str, int, int], Ints]:
     """Positions of prompts that each step read, by process, stream and first index of its piece."""
     found: dict[tuple[str, int, int], Ints] = {}

@@ -92,13 +92,14 @@ class Server:
 
 
 @contextmanager
-def serve(run: Run, model: Path, **environment: str) -> Iterator[Server]:
+def serve(run: Run, model: Path, *arguments: str, **environment: str) -> Iterator[Server]:
     """A recorded server, ended by SIGTERM."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [run.python, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--port", port]
     command += ["--host", "127.0.0.1", "--enforce-eager", "--max-model-len", 1024, "--dtype", "float32"]
+    command += arguments
     with (
         (run.base / "server.log").open("w") as log,
         subprocess.Popen(
