@@ -8,6 +8,7 @@ from benchmarks import (
     bench_diagnose,
     bench_reading,
     bench_recorder,
+    bench_report,
     bench_run,
     bench_startup,
     bench_traces,
@@ -41,7 +42,7 @@ def test_figures_pass_between_processes() -> None:
 
 
 def test_all_benchmarks_are_smoke_tested() -> None:
-    assert NAMES == ["diagnose", "reading", "recorder", "run", "startup", "traces", "vllm"]
+    assert NAMES == ["diagnose", "reading", "recorder", "report", "run", "startup", "traces", "vllm"]
 
 
 def test_recorder() -> None:
@@ -58,6 +59,10 @@ def test_diagnose() -> None:
 
 def test_reading() -> None:
     check(list(bench_reading.of_size(spans=500, rounds=1)))
+
+
+def test_report() -> None:
+    check(list(bench_report.of_size(requests=2, rounds=1)))
 
 
 def test_traces(tmp_path: Path) -> None:

@@ -77,9 +77,11 @@ export function theFix() {
     el("p", { class: "recommendation" }, finding.recommendation),
     ...finding.commands.map(command),
     finding.prediction && beforeAfter(finding.prediction),
-    facts(finding),
+    facts({ ...finding, evidence: finding.evidence.filter((said) => !saidAlready(said)) }),
   );
 }
+
+const saidAlready = (evidence) => report.verdict.toLowerCase().includes(evidence.toLowerCase().replace(/\.$/, ""));
 
 export function facts(finding) {
   const where = finding.seconds > 0 ? `${finding.phase} ${seconds(finding.seconds)}, ${share(finding.share)} of the time` : null;
