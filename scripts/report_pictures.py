@@ -64,8 +64,9 @@ def main(report: Path, folder: Path) -> None:
         light = opened(browser, report, "light", WIDE)
         top(light, ".waterfall", folder / "report.png")
         request(light, folder / "report-request.png")
-        opened(browser, report, "dark", WIDE).screenshot(path=folder / "report-dark.png", full_page=True)
-        opened(browser, report, "light", PHONE).screenshot(path=folder / "report-phone.png", full_page=True)
+        dark, phone = opened(browser, report, "dark", WIDE), opened(browser, report, "light", PHONE)
+        top(dark, "[data-chart=kv_blocks]", folder / "report-dark.png")
+        top(phone, ".waterfall", folder / "report-phone.png")
         browser.close()
 
 
