@@ -39,7 +39,7 @@ _WAYS = {
     "decoded": """
 from phasetrace.read.notes import Notes
 from phasetrace.read import jaeger, otlp_json
-from phasetrace.read.json_text import decoded, parse, values, document
+from phasetrace.read.json_text import decoded, document, values
 from phasetrace.read.source import Source
 
 def work():
@@ -47,7 +47,7 @@ def work():
     if "jaeger" in path:
         for trace in document(source, notes, jaeger._DOCUMENT).data:
             for text in trace.spans:
-                parse(text)
+                decoded(jaeger._SPAN, text)
         return
     for value in values(source, notes, otlp_json._DOCUMENT):
         for resource in otlp_json._resources(value, notes):

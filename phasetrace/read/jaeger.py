@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from sys import intern
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -17,9 +18,9 @@ from msgspec.json import Decoder
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
-from phasetrace.read.json_text import document, parse
+from phasetrace.read.json_text import decoded, document
 from phasetrace.read.notes import Notes
-from phasetrace.read.otlp_json import OURS, as_dict, dicts
+from phasetrace.read.otlp_json import OURS
 from phasetrace.read.source import Source
 from phasetrace.semconv import DERIVED_SPANS
 from phasetrace.semconv import Attribute as A
@@ -36,9 +37,46 @@ _EVENT_NAMES = ("event", "message")
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
+class _Tag(Struct, gc=False):
+    key: str
+    value: Any = None
+    type: Any = None
+
+
+class _Log(Struct, gc=False):
+    timestamp: Any = None
+    fields: list[_Tag] | None = None
+
+
+class _Reference(Struct, gc=False):
+    refType: Any = None
+    traceID: Any = None
+    spanID: Any = None
+
+
+class _Process(Struct, gc=False):
+    serviceName: Any = None
+    tags: list[_Tag] | None = None
+
+
+class _Span(Struct, gc=False):
+    traceID: Any
+    spanID: Any
+    startTime: Any
+    duration: Any = None
+    operationName: str | None = None
+    parentSpanID: Any = None
+    processID: Any = None
+    process: _Process | None = None  # as in Elasticsearch, where each span has its own
+    tags: list[_Tag] | None = None
+    references: list[_Reference] | None = None
+    logs: list[_Log] | None = None
+    warnings: Any = None
+
+
 class _Trace(Struct):
     spans: list[Raw] | None = None
-    processes: Any = None
+    processes: dict[str, _Process] | None = None
     warnings: Any = None
 
 
@@ -48,93 +86,91 @@ class _Document(Struct):
 
 
 _DOCUMENT = Decoder(_Document)
+_SPAN = Decoder(_Span)
 
 
 def jaeger(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of all traces in the document."""
     whole = document(source, notes, _DOCUMENT) or _Document()
     for trace in whole.data or ():
-        warnings = [*_texts(trace.warnings), *_texts(whole.errors)]
-        for warning in warnings:
+        for warning in [*_texts(trace.warnings), *_texts(whole.errors)]:
             notes.say(f"Jaeger says of a trace in {notes.name}: {warning}")
-        processes = {key: _process(value, notes) for key, value in as_dict(trace.processes).items()}
+        processes = {key: _process(value, notes) for key, value in (trace.processes or {}).items()}
         for text in trace.spans or ():
             try:
-                yield from _group(as_dict(parse(text)), processes, notes)
+                yield from _group(decoded(_SPAN, text), processes, notes)
             except (KeyError, TypeError, ValueError, OverflowError):
                 notes.damaged += 1
 
 
-def _group(raw: dict[str, Any], processes: dict[str, Attributes], notes: Notes) -> Iterator[ResourceSpans]:
-    name = str(raw.get("operationName", ""))
+def _group(raw: _Span, processes: dict[str, Attributes], notes: Notes) -> Iterator[ResourceSpans]:
+    name = raw.operationName or ""
     notes.spans(name)
-    tags = dicts(raw.get("tags"))
-    scope = str(next((tag.get("value") for tag in tags if tag.get("key") in _SCOPES), ""))
-    if (name in DERIVED_SPANS) if scope in OURS else not wanted(name, (str(t.get("key")) for t in tags)):
+    keys = [tag.key for tag in raw.tags or ()]
+    scope = next((str(tag.value) for tag in raw.tags or () if tag.key in _SCOPES), "")
+    if (name in DERIVED_SPANS) if scope in OURS else not wanted(name, keys):
         return
-    attributes = _tags(tags)
-    if any("clock skew" in warning for warning in _texts(raw.get("warnings"))):
+    if any("clock skew" in warning for warning in _texts(raw.warnings)):
         notes.say(
             f"Jaeger moved spans of {notes.name} for what it takes for clock skew: export with `?raw=true`"
         )
-    process = processes.get(str(raw.get("processID")), {})
-    if "process" in raw:  # as in Elasticsearch, each span has its own
-        process = _process(raw["process"], notes)
-    yield ResourceSpans(process, [_span(raw, name, attributes)], scope=scope)
+    process = processes.get(str(raw.processID), {}) if raw.process is None else _process(raw.process, notes)
+    yield ResourceSpans(process, [_span(raw, name)], scope=scope)
 
 
-def _span(raw: dict[str, Any], name: str, attributes: Attributes) -> Span:
-    start = ids.microseconds(raw["startTime"])
-    trace = ids.trace_id(raw["traceID"])
+def _span(raw: _Span, name: str) -> Span:
+    attributes = _tags(raw.tags)
+    start = ids.microseconds(raw.startTime)
+    trace = ids.trace_id(raw.traceID)
     failed = attributes.get("error") in (True, "true") or attributes.get("otel.status_code") == "ERROR"
     return Span(
         trace_id=trace,
-        span_id=ids.span_id(raw["spanID"]),
+        span_id=ids.span_id(raw.spanID),
         parent_span_id=_parent(raw, trace),
         name=name,
         start_ns=start,
-        end_ns=start + ids.microseconds(raw.get("duration") or 0),
+        end_ns=start + ids.microseconds(raw.duration or 0),
         kind=_KINDS.get(str(attributes.get("span.kind")), Kind.INTERNAL),
         attributes=attributes,
         error=str(attributes.get("otel.status_description") or "error") if failed else None,
-        events=tuple(_events(raw)),
+        events=tuple(_events(raw.logs)) if raw.logs else (),
     )
 
 
-def _parent(raw: dict[str, Any], trace: str) -> str | None:
+def _parent(raw: _Span, trace: str) -> str | None:
     """The first span of the same trace that this one is a child of."""
-    for reference in dicts(raw.get("references")):
-        if reference.get("refType") == "CHILD_OF" and ids.trace_id(reference.get("traceID", trace)) == trace:
-            return ids.parent_id(reference.get("spanID"))
-    return ids.parent_id(raw.get("parentSpanID"))
+    for reference in raw.references or ():
+        if reference.refType == "CHILD_OF" and ids.trace_id(reference.traceID or trace) == trace:
+            return ids.parent_id(reference.spanID)
+    return ids.parent_id(raw.parentSpanID)
 
 
-def _events(raw: dict[str, Any]) -> Iterator[Event]:
-    for log in dicts(raw.get("logs")):
-        fields = _tags(log.get("fields"))
+def _events(logs: Iterable[_Log]) -> Iterator[Event]:
+    for log in logs:
+        fields = _tags(log.fields)
         name = next((str(fields[key]) for key in _EVENT_NAMES if key in fields), "")
-        yield Event(name, ids.microseconds(log.get("timestamp") or 0))
+        yield Event(name, ids.microseconds(log.timestamp or 0))
 
 
-def _process(value: Any, notes: Notes) -> Attributes:
-    found = _tags(as_dict(value).get("tags"))
-    if (service := as_dict(value).get("serviceName")) is not None:
-        found[A.SERVICE_NAME] = str(service)
-        notes.service(service)
+def _process(value: _Process, notes: Notes) -> Attributes:
+    found = _tags(value.tags)
+    if value.serviceName is not None:
+        found[A.SERVICE_NAME] = str(value.serviceName)
+        notes.service(value.serviceName)
     return found
 
 
-def _tags(tags: Any) -> Attributes:
+def _tags(tags: Iterable[_Tag] | None) -> Attributes:
     found: Attributes = {}
-    for tag in dicts(tags):
-        key = str(tag.get("key"))
-        value = _value(key, tag.get("value"), tag.get("type"))
-        if value is not None:
-            found[key] = value
+    for tag in tags or ():
+        if (value := _value(tag.key, tag.value, tag.type)) is not None:
+            found[intern(tag.key)] = value
     return found
 
 
 def _value(key: str, value: Any, form: Any) -> Value | None:
+    if form == "string" and type(value) is str and key not in _LISTS:
+        return value
     try:
         match form:
             case "int64":
