@@ -70,13 +70,16 @@ def _status(frontend: Request, core: Request) -> RequestStatus:
 
 
 def _discarded(frontend: Request, cores: Sequence[Request]) -> dict[str, int]:
-    """What the core discarded of what was sampled, and what the frontend did of what the core gave it."""
+    """What the core discarded of what was sampled, and what the frontend did of what the core gave it.
+
+    Beams have tokens in common, so that those given up cannot be told by counting.
+    """
     total: Counter[str] = Counter()
     for request in cores:
         total.update(request.discarded_tokens)
     if frontend.finish_reason == "stop" and layout.ABORTED in total:  # which is how the core was told
         total[layout.STOP_STRING] = total.pop(layout.ABORTED)
-    returned = frontend.output_tokens
+    returned = None if frontend.mode == "beam" else frontend.output_tokens
     unused = 0 if returned is None else sum(map(_given, cores)) - returned
     if unused > 0:
         total[_UNUSED.get(frontend.finish_reason or "", layout.UNDELIVERED)] += unused
