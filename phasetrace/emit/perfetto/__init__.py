@@ -3,8 +3,8 @@
 Each process has a line of its engine's steps, counters over them (sequences that run, requests that wait, KV
 blocks, prompt tokens read), its pauses, its start, and a line a request with its phases, prompt chunks and
 tokens. Arrows lead from the reading of a prompt to the tokens of others that had to wait for it. The category
-of a request's slices says what became of it: sums over `diagnosed` are what `diagnose` shows, where what lies in
-`preempted` is taken from the phase around it.
+of a request's slices says what became of it: sums over `diagnosed` are what `diagnose` shows, where what lies
+in `preempted` is taken from the phase around it.
 """
 
 from __future__ import annotations
