@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from phasetrace.errors import TraceFormatError
 from phasetrace.mapping import ResourceSpans
-from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, records, triton, zipkin
+from phasetrace.read import jaeger, otlp_json, otlp_proto, plain_spans, records, stores, triton, zipkin
 from phasetrace.read.notes import Notes
 from phasetrace.read.outline import outline
 from phasetrace.read.source import Source
@@ -59,6 +59,12 @@ _RECORDS = (
     *(f"metrics.first_token_{ending}" for ending in ("time", "ts")),
 )
 
+_STORED = (
+    *("data[].context.trace_id", "data[].trace_id"),  # Phoenix
+    *(f"trace.{key}" for key in ("trace_info", "spans")),  # MLflow
+    *(f"data.spans[].{key}" for key in ("trace_id", "attributes")),
+)
+
 # Looked through in order, on the first 64 KiB after unpacking. Protobuf may begin like a newline, so it is
 # told by its structure and comes before the texts.
 FORMATS = (
@@ -67,6 +73,7 @@ FORMATS = (
     Format("OTLP protobuf", lambda head, _: otlp_proto.is_framed(head), otlp_proto.framed),
     Format("OTLP JSON", _has(*_wrapped((*otlp_json.RESOURCES, *otlp_json.SCOPES))), otlp_json.otlp_json),
     Format("Jaeger JSON", _has("data[].spans", "data[].traceID"), jaeger.jaeger),
+    Format("Phoenix or MLflow JSON", _has(*_STORED), stores.stored),
     Format("Triton's trace file", _has("timestamps[].ns"), triton.triton_file),
     Format("Chrome trace JSON", _has("traceEvents", "ph")),
     Format("Zipkin JSON", _zipkin, zipkin.zipkin),

@@ -43,7 +43,7 @@ _SPANS = Decoder(_Spans | list[Raw])
 def console(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans among whatever else a program prints."""
     for raw in _objects(source, notes):
-        yield from _group(raw, _resource(raw), notes)
+        yield from group(raw, _resource(raw), notes)
 
 
 def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
@@ -57,7 +57,7 @@ def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
         except ValueError:
             notes.damaged += 1
             continue
-        yield from _group(raw, shared or _resource(raw), notes)
+        yield from group(raw, shared or _resource(raw), notes)
 
 
 def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
@@ -93,7 +93,8 @@ def _resource(raw: dict[str, Any]) -> Any:
     return as_dict(raw.get("resource")).get("attributes")
 
 
-def _group(raw: dict[str, Any], resource: Any, notes: Notes) -> Iterator[ResourceSpans]:
+def group(raw: dict[str, Any], resource: Any, notes: Notes) -> Iterator[ResourceSpans]:
+    """The span of one object, with the attributes of its resource; none where it is of no use."""
     name = str(raw.get("name", ""))
     notes.spans(name)
     known = _attributes(resource)
@@ -117,6 +118,7 @@ def _span(raw: dict[str, Any], name: str, found: Attributes) -> Span:
     code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
     failed = code in _FAILED or raw.get("status_code") in _FAILED
     description = as_dict(status).get("description") or as_dict(status).get("message")
+    description = description or raw.get("status_message")
     return Span(
         trace_id=ids.trace_id(_first(context, _TRACE)),
         span_id=ids.span_id(_first(context, _SPAN)),

@@ -115,3 +115,28 @@ def test_each_exporter_of_an_sdk_tells_the_same(name: str, ends_ns: int) -> None
         assert marks(request) == [UNKNOWN, UNKNOWN, DERIVED, UNKNOWN]
     assert [r.status for r in found.requests] == [RequestStatus.OK] * 2 + [RequestStatus.FAILED]
     assert found.requests[2].error_type == "TimeoutError"
+
+
+@pytest.mark.parametrize("name", ["phoenix.json", "mlflow.json"])
+def test_what_a_store_gives_out_of_a_client_and_its_server(name: str) -> None:
+    """Both lose that the client is one; the id of the answer tells that it asked for the same request."""
+    found, sent = made(name), {r.external_id: r for r in made("vllm.pb").requests}
+    assert len(found.requests) == 8
+    for request in found.requests:
+        told = sent[request.external_id]
+        assert request.sequences[0].output_tokens == told.sequences[0].output_tokens
+        for moment in ("arrival_ns", *MOMENTS):
+            assert getattr(request, moment) == pytest.approx(getattr(told, moment), abs=1000)  # Phoenix: us
+        assert (request.engine, request.span_id) == ("vllm", told.span_id)
+        assert marks(request) == [DERIVED] * 4
+
+
+def test_phoenixs_own_form_of_otlp() -> None:
+    found = made("phoenix-otlp.json")
+    assert sorted(tokens(found)) == sorted(ASKED * 2) and {r.engine for r in found.requests} == {"vllm"}
+
+
+def test_mlflows_client_writes_values_as_json() -> None:
+    (request,) = made("mlflow-client.json").requests
+    assert (request.engine, request.external_id) == ("vllm", "cmpl-9e64fd314ffca591-0")
+    assert (request.prompt_tokens, request.output_tokens) == (3, 8)
