@@ -34,7 +34,7 @@ def _of_group(name: str | None, requests: Sequence[RequestBreakdown]) -> Iterato
         known = [(ns, r) for r in requests if (ns := measured(r)) is not None]
         if len(known) < FEWEST:
             continue
-        known.sort(key=lambda pair: (pair[0], pair[1].request.id))
+        known.sort(key=lambda pair: pair[0])
         for percentile in PERCENTILES:
             near = _near(known, percentile)
             times = [_within(metric, r, ns) for ns, r in near]

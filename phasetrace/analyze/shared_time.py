@@ -59,20 +59,22 @@ class SharedTime:
     """Nanoseconds of each part by request, in the order of `Composition.requests`."""
 
     places: Mapping[str, int]  # Request.id -> place
-    parts: Mapping[tuple[Phase, Part], Floats]
+    parts: Mapping[tuple[Phase, Part], list[int]]
 
     def split(self, request: str, phases: tuple[PhaseTime, ...]) -> tuple[PhaseTime, ...]:
         """The same phases, their forward time told apart; every sum stays what it was."""
         place = self.places.get(request)
-        return phases if place is None else tuple(self._split(place, time) for time in phases)
+        if place is None:
+            return phases
+        return tuple(self._split(place, time) if time.phase in TAKEN else time for time in phases)
 
     def _split(self, place: int, phase: PhaseTime) -> PhaseTime:
-        taken = TAKEN.get(phase.phase, {})
+        taken = TAKEN[phase.phase]
         parts: list[PartTime] = []
         for time in phase.parts:
             left = time.ns
             for part in taken.get(time.part, ()):
-                ns = min(left, round(float(self.parts[phase.phase, part][place])))
+                ns = min(left, self.parts[phase.phase, part][place])
                 left -= ns
                 parts += [PartTime(part, ns)] if ns > 0 else []
             parts += [PartTime(time.part, left)] if left else []
@@ -115,12 +117,10 @@ def chunk_costs(costs: RowCosts) -> Floats:
 
 def shared_time(costs: RowCosts, table: StepTable) -> SharedTime:
     """The parts of each request that took part in shared steps."""
-    made = costs.made
-    parts: dict[tuple[Phase, Part], Floats] = {}
-    parts |= _decode(costs, table)
-    parts |= _prefill(costs, table)
-    places = {request.id: place for place, request in enumerate(made.requests)}
-    return SharedTime(places, parts)
+    parts = _decode(costs, table) | _prefill(costs, table)
+    places = {request.id: place for place, request in enumerate(costs.made.requests)}
+    whole = {key: np.rint(ns).astype(np.int64).tolist() for key, ns in parts.items()}
+    return SharedTime(places, whole)
 
 
 def _decode(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Floats]:

@@ -16,7 +16,7 @@ from phasetrace.model import Ints, Part, Request, Stall, StallCause
 
 LATE = 3.0  # times the usual time between tokens: what the spans of tokens call a stall
 LEAST_NS = 1_000_000  # nobody sees less
-SAMPLE = 129  # times that the usual one is the median of: more do not move it
+SAMPLE = 128  # times at most that the usual one is the median of: more do not move it
 FEWEST = 8  # times between tokens: fewer have no usual one
 MOST = 1_000  # stalls that are told one by one, the longest
 OWNS = 0.5  # of what a token came too late: then a cause is the cause
@@ -51,8 +51,10 @@ def late_tokens(
         if not rows or len(rows) < FEWEST or rows.begin == 0:
             continue
         gave = _gave(request, rows, table)
-        usual = _usual(table.end_ns, gave)
         gaps = np.diff(table.end_ns[gave])
+        usual = _usual(gaps)
+        if gaps.max(initial=0) < max(LATE * usual, usual + LEAST_NS):
+            continue
         late = np.flatnonzero((gaps > LATE * usual) & (gaps >= usual + LEAST_NS))
         if len(late):
             size = np.ones(len(late), np.int64)
@@ -160,13 +162,12 @@ def _gave(request: Request, rows: Rows, table: StepTable) -> Ints:
     return gave
 
 
-def _usual(end_ns: Ints, gave: Ints) -> int:
+def _usual(gaps: Ints) -> int:
     """The median time between tokens, of some that lie evenly."""
-    if len(gave) < 2:
+    if not len(gaps):
         return 0
-    at = np.linspace(1, len(gave) - 1, min(SAMPLE, len(gave) - 1)).astype(np.int64)
-    gaps = end_ns[gave[at]] - end_ns[gave[at - 1]]
-    return int(np.partition(gaps, len(gaps) // 2)[len(gaps) // 2])
+    some = gaps[:: -(-len(gaps) // SAMPLE)]
+    return int(np.partition(some, len(some) // 2)[len(some) // 2])
 
 
 def _length(table: StepTable, rows: Rows) -> int:
