@@ -24,7 +24,7 @@ class Window:
 def busiest(made: Composition, table: StepTable) -> Window | None:
     """Of all shared streams, the second from a step's begin in which most tokens were computed."""
     best, most = None, 0
-    tokens = made.sequences + made.prompt
+    tokens = made.positions + made.prompt
     sums = np.concatenate([[0], np.cumsum(tokens)])
     for rows in table.streams.values():
         if not len(rows) or not made.shared[rows.begin]:

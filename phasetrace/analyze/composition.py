@@ -51,6 +51,7 @@ class Composition:
     reading: Reading
     shared: npt.NDArray[np.bool_]  # rows of shared streams
     sequences: Ints  # that decode
+    positions: Ints  # that they compute: one each, and what was speculated
     context: Ints  # tokens whose KV they read
     prompt: Ints  # tokens read
     attention: Ints  # of those: tokens x the mean context before each
@@ -74,13 +75,15 @@ def composition(requests: Iterable[Request], table: StepTable) -> Composition | 
         shared[rows.begin : rows.end] = True
     decoding, reading = found.decoding(), found.reading()
     size = len(table.index)
+    sequences = over_rows(size, decoding, decoding.sequences)
     return Composition(
         requests=together,
         processes=tuple(sorted({r.process for r in together})),
         decoding=decoding,
         reading=reading,
         shared=shared,
-        sequences=over_rows(size, decoding, decoding.sequences),
+        sequences=sequences,
+        positions=np.where(sequences > 0, sequences + table.proposed.clip(0), 0),
         context=over_rows(size, decoding, decoding.context) + _grown(size, decoding),
         prompt=_at_rows(size, reading, reading.tokens),
         attention=_at_rows(size, reading, reading.attention),

@@ -129,8 +129,9 @@ def _decode(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Float
     scale, decode, read = (_running_sum(column) for column in (costs.scale, costs.decode, costs.read))
     ramp = _running_sum(costs.scale * np.arange(len(costs.scale)))
     here = scale[d.end] - scale[d.begin]
+    each = _running_sum(costs.scale * made.positions / np.maximum(made.sequences, 1))  # positions a sequence
     context = (d.context - d.sequences * d.begin) * here + d.sequences * (ramp[d.end] - ramp[d.begin])
-    own = cost[:, SEQUENCE] * d.sequences * here + cost[:, CONTEXT] * context
+    own = cost[:, SEQUENCE] * d.sequences * (each[d.end] - each[d.begin]) + cost[:, CONTEXT] * context
     gap = table.sums[:, OTHER_COLUMN]
     found = {
         Part.FLOOR: (d.request, cost[:, FIXED] * here + own),

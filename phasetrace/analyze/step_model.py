@@ -1,9 +1,10 @@
 """What a shared step takes, learned from the recording's own steps.
 
-time = fixed + per_sequence x decoding sequences + per_context x tokens whose KV they read + per_prefill x
+time = fixed + per_sequence x sequences that decode + per_context x tokens whose KV they read + per_prefill x
 prompt tokens + per_attention x (prompt tokens x context before each): weights are read once a step, KV once
 a sequence, and arithmetic grows with prompt tokens and the square of their number (Pope et al. 2022, sections
-2.1 and 3). Fitted by non-negative least squares on relative errors, since a step's noise grows with it.
+2.1 and 3). A sequence with speculated tokens counts once for each position that is verified. Fitted by
+non-negative least squares on relative errors, since a step's noise grows with it.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def step_ns(table: StepTable) -> Ints:
 
 def design(made: Composition, rows: Ints) -> Floats:
     """(len(rows), 5): what the coefficients of the model multiply, in its order."""
-    counted = (made.sequences, made.context, made.prompt, made.attention)
+    counted = (made.positions, made.context, made.prompt, made.attention)
     found = [np.ones(len(rows)), *(column[rows].astype(np.float64) for column in counted)]
     return np.stack(found, axis=1)
 

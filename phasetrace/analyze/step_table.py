@@ -56,6 +56,7 @@ class StepTable:
     running: Ints
     computed_tokens: Ints
     device_ns: Ints
+    proposed: Ints  # tokens speculated, to be verified
     streams: Mapping[tuple[str, int], Rows]
 
     def rows(self, request: Request) -> Rows | None:
@@ -120,6 +121,7 @@ def step_table(recording: Recording) -> StepTable:
         running=_counts(chunks, "running"),
         computed_tokens=_counts(chunks, "computed_tokens"),
         device_ns=_counts(chunks, "device_ns"),
+        proposed=_counts(chunks, "proposed"),
         streams=streams,
     )
 
@@ -179,6 +181,8 @@ def _joined(columns: list[Ints]) -> Ints:
 
 def _counts(chunks: list[Steps], name: str) -> Ints:
     columns: list[Ints] = []
+    if all(getattr(chunk, name) is None for chunk in chunks):  # takes no memory then
+        return np.broadcast_to(np.int64(UNKNOWN), sum(len(chunk) for chunk in chunks))
     for chunk in chunks:
         column: Ints | None = getattr(chunk, name)
         columns.append(np.full(len(chunk), UNKNOWN, np.int64) if column is None else column)
