@@ -51,6 +51,7 @@ def _verbs() -> dict[str, Callable[[], None]]:
     now = clock.now()
     codes, ends = (3, 4, 5, 6, 7), tuple(now + at for at in range(5))
     arrival = {"mode": "greedy", "model": 1, "settings": {"max_new_tokens": 100, "use_cache": True}}
+    hashes = list(range(32))
     end = {"sequences": [{"prompt": 100, "padding": 0, "output": 100, "reason": "stop"}], "reason": "stop"}
     return {
         "step": lambda: recorder.step(1, 1, now, codes, ends),
@@ -58,6 +59,7 @@ def _verbs() -> dict[str, Callable[[], None]]:
         "mark": lambda: recorder.mark(1, layout.SCHEDULED, now),
         "detail": lambda: recorder.detail(1, end),
         "finished": lambda: recorder.finished(1, now, end),
+        "prefix": lambda: recorder.prefix(1, 0, hashes, hashes),
         "pause": lambda: recorder.pause(layout.GC, 2, now, now, 0),
         "execution": lambda: recorder.execution(1, 1, now, now, 1),
         "device": lambda: recorder.device(1, 1, now),

@@ -154,6 +154,7 @@ def test_the_cost_of_each_kind_is_measured(tmp_path: Path) -> None:
         "device",
         "record",
         "execution",
+        "prefix",
     }
     assert all(0 < cost < 10**7 for cost in costs.values())
 
