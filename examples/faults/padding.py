@@ -4,6 +4,7 @@ Planted fault: every batch holds one very long prompt and many short ones, so mo
 computes is padding. Nothing else is wrong.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -14,17 +15,26 @@ from small_model import make_model, make_prompt, make_tokenizer
 
 
 def main() -> None:
-    """Answer a few batches of prompts."""
+    """Answer 48 prompts, 12 at a time."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "--sort", action="store_true", help="prompts of like length together: mends the fault"
+    )
+    sort = parser.parse_args().sort
+
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = make_tokenizer()
     model = make_model(tokenizer, hidden=512, layers=6)
-    for batch in range(4):
-        words = [320] + [10] * 11
-        prompts = [make_prompt(count, seed=1000 * batch + row) for row, count in enumerate(words)]
-        inputs = tokenizer(prompts, return_tensors="pt", padding=True)
+    words = ([320] + [10] * 11) * 4
+    prompts = [make_prompt(count, seed=number) for number, count in enumerate(words)]
+    order = sorted(range(48), key=lambda number: len(prompts[number])) if sort else range(48)
+    for first in range(0, 48, 12):
+        inputs = tokenizer(
+            [prompts[number] for number in order[first : first + 12]], return_tensors="pt", padding=True
+        )
         model.generate(**inputs, max_new_tokens=12, min_new_tokens=12, do_sample=False)
-        print(f"answered batch {batch + 1}: {tuple(inputs['input_ids'].shape)}")
+        print(f"answered 12: {tuple(inputs['input_ids'].shape)}")
 
 
 if __name__ == "__main__":

@@ -47,10 +47,21 @@ def opentelemetry_folder() -> Path:
 @pytest.fixture(scope="session")
 def fault(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """Record an example with a planted fault, once; and once more for each further `attempt`."""
+    return recorder(engine, "faults", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def vllm_fault(vllm: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """The same for those that vLLM runs."""
+    return recorder(vllm, "faults/vllm", tmp_path_factory)
+
+
+def recorder(engine: Engine, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Record an example of this folder, once a `name`, its arguments and `attempt`."""
 
     @cache
     def record(name: str, *arguments: str, attempt: int = 0) -> Run:
-        script = engine.examples / "faults" / f"{name}.py"
+        script = engine.examples / folder / f"{name}.py"
         run = engine.record(tmp_path_factory.mktemp(name), [str(engine.python), str(script), *arguments])
         assert run.done.returncode == 0, run.done.stderr
         return run

@@ -1,0 +1,54 @@
+"""The faults planted in `examples/faults/vllm`: what is right to say of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from phasetrace.model import Goal
+
+
+@dataclass(frozen=True)
+class Planted:
+    """An application, the causes that are right, the goal that its user states, and a word of the advice."""
+
+    script: str
+    causes: frozenset[str]
+    goal: Goal | None = None
+    says: str = ""
+    slo: dict[str, float] = field(default_factory=dict, hash=False)
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "_".join([self.script, *self.arguments])
+
+    @property
+    def options(self) -> list[str]:
+        """What its user tells `phasetrace diagnose`."""
+        limits = ",".join(f"{metric}={limit}" for metric, limit in self.slo.items())
+        return [*(["--goal", self.goal] if self.goal else []), *(["--slo", limits] if limits else [])]
+
+
+def planted(script: str, *causes: str, goal: Goal | None = None, says: str = "") -> Planted:
+    return Planted(script, frozenset(causes), goal, says)
+
+
+def healthy(service: str, **slo: float) -> Planted:
+    return Planted("healthy", frozenset({"healthy"}), slo=slo, arguments=(service,))
+
+
+FAULTS = (
+    planted("slots_full", "slots-full", says="max-num-seqs"),
+    planted("kv_full", "kv-full"),
+    planted("preemption", "kv-full", "preemption"),
+    planted("small_prefill_chunk", "small-prefill-chunk", goal=Goal.TTFT, says="max-num-batched-tokens"),
+    planted("prefill_interference", "prefill-interference", goal=Goal.TPOT),
+    planted("prefix_not_reused", "prefix-not-reused", goal=Goal.TTFT, says="enable-prefix-caching"),
+    planted("changing_first_line", "prefix-not-reused", goal=Goal.TTFT, says="differ"),
+    planted("overload", "overload"),
+    planted("json_schema", "grammar-compile", "logits-processing"),
+    planted("speculation_loss", "speculation-loss", goal=Goal.TPOT),
+    planted("long_output", "long-output", goal=Goal.TTFT, says="stream"),
+)
+# No fault is planted in these. Limits with room for a machine that does something else, too
+HEALTHY = (healthy("chat", ttft=1.0, tpot=0.2), healthy("forms", ttft=1.0), healthy("batch", e2e=30.0))

@@ -1,0 +1,23 @@
+"""What is said of the planted faults, by recordings that were made of them on a real vLLM."""
+
+import pytest
+
+from phasetrace import advise, analyze
+from phasetrace.read import read
+from tests.acceptance.planted import FAULTS, HEALTHY
+from tests.advise.recorded import FOLDER
+
+KEPT = {path.name.partition(".")[0] for path in FOLDER.glob("*.gz")}
+ALL = {fault.name: fault for fault in (*FAULTS, *HEALTHY)}
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_what_is_wrong_is_named_first(name: str) -> None:
+    fault, recording = ALL[name], read(FOLDER / f"{name}.json.gz")
+    first = advise.diagnose(analyze.breakdown(recording), fault.goal, fault.slo or None).findings[0]
+    assert first.cause in fault.causes, first.evidence
+    assert fault.says in " ".join([first.recommendation, *first.evidence, *first.commands])
+
+
+def test_there_are_recordings() -> None:
+    assert len(KEPT) >= 5
