@@ -14,6 +14,7 @@ from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestB
 from phasetrace.semconv import Cause
 
 EARLY = 4  # one request in so many, the first that came: they found an engine that was not busy yet
+CLEARLY = 1.5  # times what is served comes: no count of either is so far off
 SPREAD = 4.0  # times the median: prompts that much longer hold the others back
 READ_BOUND = 0.5  # of a full step is fixed: then its budget is too small for the device, whoever waits
 LARGER = 4.0  # times the budget: two doublings, a usual next try
@@ -29,6 +30,7 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
     left = backlog_left(evidence)
     if left <= 0:
         return None  # more at a time would serve what is offered: another rule says so
+    priced = evidence.shared is not None and evidence.queue is not None  # what more at a time would serve
     early = evidence.requests[: max(1, len(evidence.requests) // EARLY)]
     queue = evidence.phase_ns(Phase.QUEUE)
     last = evidence.requests[-len(early) :]
@@ -37,7 +39,7 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
         phase=Phase.QUEUE,
         ns=queue,
         share=evidence.share(queue),
-        confidence="high" if load.served * 1.5 <= load.rate else "medium",
+        confidence="high" if load.served * CLEARLY <= load.rate and priced else "medium",
         evidence=(
             f"{load.rate:.3g} requests a second came and {load.served:.3g} were served, while they came",
             f"{load.grown:.2g} times as many were open in the last quarter of that as in the first: the wait"
