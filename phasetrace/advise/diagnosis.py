@@ -14,11 +14,20 @@ from phasetrace.advise.table.view import view
 from phasetrace.advise.verdict import healthy, unknown, verdict
 from phasetrace.advise.words import percent
 from phasetrace.analyze.as_table import table_of
-from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Goal, NotEnoughData, Phase
+from phasetrace.model import (
+    Breakdown,
+    Ceilings,
+    Diagnosis,
+    Finding,
+    Goal,
+    NotEnoughData,
+    Phase,
+    TableHardware,
+)
 from phasetrace.semconv import Cause
 
-STEPPED = frozenset(rule.__name__ for rule in RULES)
-TABLE_ONLY = tuple(rule for rule in TABLE_RULES if rule.__name__ not in STEPPED)
+STEPPED = frozenset(rule.__name__.replace("_", "-") for rule in RULES)
+TABLE_RULE = {rule.__name__.replace("_", "-"): rule for rule in TABLE_RULES}
 UNEXPLAINED = 0.05  # of the time: DESIGN.md section 8; with more, the trace does not explain itself
 
 
@@ -33,9 +42,12 @@ def diagnose(
     chosen, why = goals.choose_goal(breakdown, evidence.load, goal, slo)
     evidence = replace(evidence, goal=chosen, goal_stated=bool(goal or slo), slo=slo)
     answers = [rule(evidence) for rule in RULES]
-    not_enough = tuple(answer for answer in answers if isinstance(answer, NotEnoughData))
+    open_questions = [answer for answer in answers if isinstance(answer, NotEnoughData)]
     found = [recorded(answer, chosen) for answer in answers if isinstance(answer, Finding)]
-    findings = lead(evidence, rank([*found, *told(evidence)]), not_enough)
+    found += told(evidence, {question.cause for question in open_questions})
+    answered = {candidate.finding.cause for candidate in found}
+    not_enough = tuple(question for question in open_questions if question.cause not in answered)
+    findings = lead(evidence, rank(found), not_enough)
     return Diagnosis(
         cause=findings[0].cause,
         verdict=verdict(evidence, findings[0], why),
@@ -48,14 +60,32 @@ def diagnose(
     )
 
 
-def told(evidence: Evidence) -> list[Candidate]:
-    """Causes that no rule looks for step by step, by the rules for tables: a recording told as one."""
+def told(evidence: Evidence, undecided: set[str]) -> list[Candidate]:
+    """A recording told as a table, by the rules for those: where steps were not asked, or did not tell."""
     if not evidence.requests:
         return []
+    asked = [rule for cause, rule in TABLE_RULE.items() if cause in undecided or cause not in STEPPED]
     table = table_of(evidence.breakdown, evidence.table)
-    table = replace(table, groups=table.groups[-1:])  # without the warm-up, which is no setting of its own
-    answers = [rule(view(table, evidence.goal, evidence.slo)) for rule in TABLE_ONLY]
+    table = replace(
+        table,
+        groups=table.groups[-1:],  # without the warm-up, which is no setting of its own
+        hardware=_with_ceilings(table.hardware, evidence.ceilings),
+    )
+    seen = view(table, evidence.goal, evidence.slo)
+    answers = [rule(seen) for rule in asked]
     return [answer for answer in answers if isinstance(answer, Candidate)]
+
+
+def _with_ceilings(hardware: TableHardware, ceilings: Ceilings | None) -> TableHardware:
+    """What the machine reaches, a device, where that is known and the recording does not say."""
+    if ceilings is None or hardware.memory_bandwidth_gb_s is not None:
+        return hardware
+    each = 1 / (hardware.count or 1)
+    return replace(
+        hardware,
+        memory_bandwidth_gb_s=ceilings.bandwidth_bytes_s / 1e9 * each,
+        tflops=ceilings.flops_s / 1e12 * each if ceilings.flops_s else None,
+    )
 
 
 def lead(

@@ -87,6 +87,11 @@ class Evidence:
         return self.total_ns
 
     @property
+    def stepped(self) -> bool:
+        """Whether the steps were recorded that these requests decoded in."""
+        return any(self.table.decode_rows(r.request) is not None for r in self.requests)
+
+    @property
     def engine(self) -> str:
         """The engine of most requests; `other` without any."""
         named = [r.request.engine for r in self.requests]

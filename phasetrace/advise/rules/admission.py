@@ -7,7 +7,7 @@ import statistics
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict, predict_between, predict_rates
 from phasetrace.advise.knobs import BUDGETS
-from phasetrace.advise.rules.queue import MOSTLY, SHARE
+from phasetrace.advise.rules.queue import MOSTLY, SHARE, UNTOLD
 from phasetrace.advise.waiting import backlog_left, scheduler_ns
 from phasetrace.advise.words import count, percent, seconds
 from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown, Wait
@@ -73,8 +73,10 @@ def _as_early(evidence: Evidence, early: tuple[RequestBreakdown, ...], by: float
 def token_budget(evidence: Evidence) -> Finding | NotEnoughData | None:
     """The tokens of a step are used up by prompts, and those behind them wait."""
     queue, held = evidence.phase_ns(Phase.QUEUE), evidence.queue
-    if held is None or not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
+    if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
+    if held is None:
+        return None if evidence.stepped else NotEnoughData(Cause.TOKEN_BUDGET, UNTOLD)
     if held.share(Wait.BUDGET) < MOSTLY:
         return None
     budget, costs = evidence.knob(*BUDGETS), evidence.prompt_costs

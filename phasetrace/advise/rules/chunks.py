@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.words import percent, seconds
+from phasetrace.analyze.metrics import busy_ns
 from phasetrace.model import Finding, Goal, NotEnoughData, Phase, RequestBreakdown
 from phasetrace.semconv import Cause
 
 SHARE = 0.15  # of the goal's time: what less prefill can win at most is below what matters
 CHUNKS = 2  # a prompt that fits into one step is in no chunks
+BOTTLENECK = 0.5  # of the time prompts are read: then those behind wait for the reading, not for a slot
+FULLY = 0.95  # busy: a queue that was seen to end had less than all of the time
 LIKE_A_STEP = (0.6, 1.6)  # a chunk's time over a decode step's: both are then one reading of the weights
 BUDGETS = ("max_num_batched_tokens", "max_num_scheduled_tokens", "prefill_chunk_size", "chunked_prefill_size")
 # Tokens a step at which arithmetic takes as long as reading the weights, with 16-bit weights: peak arithmetic
@@ -31,9 +34,11 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
         return None
     budget = _budget(evidence)
     prefill = evidence.phase_ns(Phase.PREFILL)
-    first = sum(r.ttft_ns or 0 for r in evidence.requests)
-    whole = first if evidence.goal is Goal.TTFT else evidence.total_ns
-    if budget is None or not whole or prefill < SHARE * whole:
+    whole = evidence.whole_ns
+    busy = busy_ns(r.request for r in evidence.requests)
+    reading = prefill / busy if busy else 0.0  # of the time that the engine is busy
+    queue = evidence.phase_ns(Phase.QUEUE) if reading >= BOTTLENECK else 0
+    if budget is None or not whole or prefill + queue < SHARE * whole:
         return None
     chunked = [r for r in evidence.requests if (r.new_prompt_tokens or 0) >= CHUNKS * budget]
     step = _step_ns(evidence.requests)
@@ -50,6 +55,8 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
     low, expected, high = (max(0.0, spent - left) for left in _left(evidence, chunked, step, each, budget))
     if not expected:
         return None
+    waits = [queue * _shorter_queue(reading, saved / spent) for saved in (low, expected, high)]
+    low, expected, high = (saved + wait for saved, wait in zip((low, expected, high), waits, strict=True))
     raised = _raised(chunked)
     typical = statistics.median(r.new_prompt_tokens or 0 for r in chunked)
     return Finding(
@@ -63,6 +70,11 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
             f" prompt, {seconds(spent)} in all",
             f"a chunk takes {seconds(each)}, {percent(each / step)} of a decode step, which reads all weights"
             " once for one token",
+            *(
+                (f"prompts are read for {percent(reading)} of the time, and {seconds(queue)} wait for that",)
+                if queue
+                else ()
+            ),
         ),
         recommendation=(
             f"Raise the token budget of a step to {raised:,} or more, so that a chunk fills the device."
@@ -77,6 +89,13 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
             evidence, Saving(first_ns=expected, least=low / expected, most=max(1.0, high / expected))
         ),
     )
+
+
+def _shorter_queue(reading: float, saved: float) -> float:
+    """Share of a queue for one reader that goes when each reading is shorter: load / (1 - load), as M/M/1."""
+    load = min(reading, FULLY)
+    then = load * (1 - saved)
+    return 1 - (then / (1 - then)) / (load / (1 - load))
 
 
 def _budget(evidence: Evidence) -> int | None:

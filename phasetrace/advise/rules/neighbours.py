@@ -12,6 +12,7 @@ from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, StallCau
 from phasetrace.semconv import Cause
 
 SHARE = 0.1  # of decode: with less, taking all of it away wins less than what matters
+NEIGHBOURS = 1.5  # requests at once: with fewer, no other's prompt can stretch a step
 SMALLER = 0.25  # of the budget: two halvings, a usual next try
 LEAST_BUDGET = 128  # tokens: below, a chunk costs a whole reading of the weights on most devices
 ELSEWHERE = 0.6  # of the cost is won where prompts are read by other devices: KV has to come over
@@ -22,7 +23,11 @@ def prefill_interference(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Steps that decode are stretched by the prompts of others that they read."""
     decode = evidence.phase_ns(Phase.DECODE)
     cost = evidence.part_ns(Part.OTHERS_PREFILL, Phase.DECODE)
-    if evidence.goal is Goal.TTFT or not decode or cost < SHARE * decode:
+    if evidence.goal is Goal.TTFT or not decode:
+        return None
+    if not evidence.stepped and evidence.load is not None and evidence.load.concurrency >= NEIGHBOURS:
+        return NotEnoughData(Cause.PREFILL_INTERFERENCE, "the engine's steps, and whose prompts they read")
+    if cost < SHARE * decode:
         return None
     b = evidence.breakdown
     by_prefill = [s for s in b.stalls if s.cause is StallCause.OTHERS_PREFILL]

@@ -18,6 +18,7 @@ MOSTLY = 0.5  # of the waiting is for one thing: then that is what to change fir
 AT_CAP = 0.9  # of the steps that ran while requests waited; a cap that binds is reached nearly always
 FLAT = 0.5  # of a full step's time may come from its sequences: then half as many again still fit the device
 TOO_FEW = 2  # sequences: a plateau at one or two is no cap that anybody set
+UNTOLD = "why requests wait: free slots, KV blocks and the token budget of each step (`phasetrace run`)"
 WORTH = 1.15  # times the tokens a second: with less to win, the device is busy with what it has
 
 
@@ -67,8 +68,10 @@ def slots_full(evidence: Evidence) -> Finding | NotEnoughData | None:
 def kv_full(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Requests wait for KV blocks: the cache holds fewer sequences than may run."""
     queue, held = evidence.phase_ns(Phase.QUEUE), evidence.queue
-    if held is None or not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
+    if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
+    if held is None:
+        return None if evidence.stepped else NotEnoughData(Cause.KV_FULL, UNTOLD)
     if held.share(Wait.KV) < MOSTLY:
         return None
     blocks, override = evidence.knob(*BLOCKS), evidence.knob("num_gpu_blocks_override")
