@@ -5,12 +5,14 @@ A request's phases lie end to end, so that each one's end is the next one's begi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from phasetrace.analyze.attribution import stretches
 from phasetrace.analyze.step_table import StepTable
-from phasetrace.model import Breakdown, Phase, Request, RequestBreakdown
+from phasetrace.model import Breakdown, Phase, Request, RequestBreakdown, RequestStatus
 from phasetrace.render.html import steps
 from phasetrace.render.html.blame import interference, stalls
 from phasetrace.render.html.columns import UNKNOWN, packed, ticks
@@ -25,7 +27,7 @@ PLACE = {phase: place for place, phase in enumerate(Phase)}
 
 def content(b: Breakdown, table: StepTable) -> Json | None:
     """All that has a time; None where nothing has."""
-    every = [*b.requests, *b.warm_up]
+    every = [*b.requests, *b.warm_up, *map(_broken_off, b.failed)]
     if not every:
         return None
     slowest = sorted(every, key=lambda r: r.e2e_ns, reverse=True)[:MOST_REQUESTS]
@@ -60,6 +62,7 @@ def _requests(shown: Sequence[RequestBreakdown], start: int, table: StepTable, k
         "prompt": packed(_known(r.request.prompt_tokens) for r in shown),
         "cached": packed(_known(r.request.cached_tokens) for r in shown),
         "output": packed(_known(r.request.output_tokens) for r in shown),
+        "apart": packed(int(r.warm_up or r.request.status is not RequestStatus.OK) for r in shown),
         "warm_up": packed(int(r.warm_up) for r in shown),
         "first_row": packed(first for first, _ in rows),
         "end_row": packed(end for _, end in rows),
@@ -69,10 +72,20 @@ def _requests(shown: Sequence[RequestBreakdown], start: int, table: StepTable, k
 
 
 def _known(number: float | None) -> int:
-    return UNKNOWN if number is None else round(number)
+    return UNKNOWN if number is None or not math.isfinite(number) else round(number)
+
+
+def _broken_off(request: Request) -> RequestBreakdown:
+    """A request that failed or was cut off, as far as it came."""
+    marks = (request.received_ns, request.scheduled_ns, request.first_token_ns, request.last_token_ns)
+    end = max(request.arrival_ns, *(t for t in (*marks, request.finished_ns) if t is not None), 0)
+    whole = replace(request, finished_ns=end)
+    return RequestBreakdown(whole, (), end - request.arrival_ns, None, None)
 
 
 def _ended(request: Request) -> str | None:
+    if request.status is not RequestStatus.OK:
+        return f"{request.status} ({request.error_type})" if request.error_type else request.status.value
     reasons = {request.finish_reason, *(s.finish_reason for s in request.sequences)} - {None}
     return request.finish_reason or next(iter(sorted(r for r in reasons if r)), None)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from phasetrace.mapping.columns import unpack
-from phasetrace.model import Diagnosis, Recording, Sequence
+from phasetrace.model import Diagnosis, Recording, RequestStatus, Sequence
 from phasetrace.render import html, json_report
 from phasetrace.render.colors import LOOKS
 from phasetrace.render.html.document import document
@@ -181,8 +181,24 @@ def test_without_charts_the_report_is_still_made(served: Diagnosis, parts: html.
     assert content(text)["report"]["cause"] == served.cause
 
 
+def test_failed_requests_are_shown_apart_as_far_as_they_came(served: Diagnosis) -> None:
+    bad = replace(
+        served.breakdown.recording.requests[2], id="bad", status=RequestStatus.FAILED, error_type="Boom",
+        last_token_ns=None, finished_ns=None,
+    )  # fmt: skip
+    run = document(replace(served, breakdown=replace(served.breakdown, failed=(bad,))))["run"]
+    place = run["requests"]["ids"].index("bad")
+    assert run["requests"]["ended"][place] == "failed (Boom)"
+    assert column(run["requests"]["apart"])[place] == 1 and sum(column(run["requests"]["apart"])) == 1
+    assert column(run["requests"]["e2e_ns"])[place] == bad.first_token_ns - bad.arrival_ns
+
+
+def test_what_is_no_number_is_unknown() -> None:
+    assert safe({"a": [float("nan"), float("inf"), 1.5]}) == {"a": [None, None, 1.5]}
+
+
 def test_a_diagnosis_without_a_time_is_a_page_too(made: ModuleType, parts: html.Parts) -> None:
-    bare = made.diagnosis(breakdown=made.breakdown(recording=Recording(), requests=(), warm_up=()))
+    bare = made.diagnosis(breakdown=made.breakdown(recording=Recording(), requests=(), warm_up=(), failed=()))
     assert content(html.report(bare, parts))["run"] is None
 
 

@@ -7,11 +7,14 @@ const HEX = data.phases.map(({ color }) => color);
 
 export const phaseColor = (phase) => HEX[typeof phase === "number" ? phase : PHASES.indexOf(phase)] ?? "#999999";
 
-// Black or white, whichever can be read on it.
+// Black or white, whichever stands out more, by the luminance of WCAG 2.
 export function onPhase(phase) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(phaseColor(phase).slice(at, at + 2), 16));
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111" : "#fff";
+  const [r, g, b] = [1, 3, 5].map((at) => linear(parseInt(phaseColor(phase).slice(at, at + 2), 16) / 255));
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "#fff" : "#000";
 }
+
+const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
 
 let resolved = new Map(); // what a painting asks for a thousand times
 

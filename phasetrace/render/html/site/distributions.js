@@ -11,7 +11,7 @@ const METRICS = ["ttft", "tpot", "e2e"];
 
 export function distributions(run) {
   if (!run || !HAVE_CHARTS) return null;
-  const measured = run.requests.filter((request) => !request.warmUp);
+  const measured = run.requests.filter((request) => !request.apart);
   const columns = METRICS.map((name) => [name, measured.map((r) => r[name]).filter((ns) => ns !== null).map((ns) => ns / 1e9)]);
   const charts = columns.filter(([, values]) => values.length > 1).map(([name, values]) => {
     const plot = el("div", { class: "plot", "aria-label": `Distribution of ${metricName(name)} over ${count(values.length)} requests` });

@@ -38,7 +38,7 @@ function axis(ctx, x, { from, to }, width, height) {
 
 function bar(ctx, x, { from, to }, request, top, rowHeight) {
   const height = Math.max(0.75, rowHeight - (rowHeight > 4 ? 1 : 0));
-  ctx.globalAlpha = request.warmUp ? 0.45 : 1;
+  ctx.globalAlpha = request.apart ? 0.45 : 1;
   for (const { phase, begin, end } of request.pieces) {
     if (end < from || begin > to) continue;
     const left = x(begin);

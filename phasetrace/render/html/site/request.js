@@ -35,7 +35,7 @@ export class RequestPanel {
       el(
         "div",
         { class: "request-head" },
-        el("h3", {}, request.name, request.warmUp && el("span", { class: "chip quiet" }, "warm-up")),
+        el("h3", {}, request.name, request.apart && el("span", { class: "chip quiet" }, request.warmUp ? "warm-up" : request.ended)),
         button("Close", this.close, { class: "quiet", "aria-label": "Close this request" }),
       ),
       el("p", { class: "about" }, ...said(request).map((text) => el("span", {}, text))),
@@ -97,7 +97,7 @@ function said(request) {
     request.prompt !== null && `${count(request.prompt)} prompt tokens`,
     request.cached ? `${count(request.cached)} of them cached` : null,
     request.output !== null && `${count(request.output)} output tokens`,
-    request.ended && `ended by ${request.ended}`,
+    request.ended && (!request.apart || request.warmUp) && `ended by ${request.ended}`,
     request.name !== request.id && `phasetrace id ${request.id}`,
   ].filter(Boolean);
 }

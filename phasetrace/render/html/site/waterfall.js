@@ -175,6 +175,7 @@ function lines(request) {
   return [
     `e2e ${duration(request.e2e)}${request.ttft === null ? "" : `, TTFT ${duration(request.ttft)}`}`,
     tokens,
+    request.apart && (request.warmUp ? "warm-up" : request.ended),
     request.stalls.length > 0 && `${count(request.stalls.length)} stalled`,
   ].filter(Boolean);
 }
