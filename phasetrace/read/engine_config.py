@@ -95,7 +95,7 @@ def engine_config(path: str | PathLike[str]) -> EngineConfig:
     Raises:
         UsageError: in one line that names the file and the key.
     """
-    source = Source(fspath(path))
+    source = Source(fspath(path), instead="name a server's log, or JSON with engine, model and hardware")
     try:
         document = _document(source)
     finally:
@@ -107,9 +107,9 @@ def engine_config(path: str | PathLike[str]) -> EngineConfig:
 
 def config_of(document: dict[str, Any], name: str) -> EngineConfig:
     """What a document states; `name` is what errors call it."""
-    engine, model, hardware = (_part(document, part, name) for part in _PARTS)
+    engine, model, hardware = (_part(document, part, f"{name}: ") for part in _PARTS)
     said = {key: value for key, value in document.items() if key not in _PARTS}
-    knobs = _part(engine, "knobs", name)
+    knobs = _part(engine, "knobs", f"{name}: engine.")
     machine = {_HARDWARE + key: value for key, value in hardware.items()}
     return EngineConfig(
         engine=_word(engine.get("name")),
@@ -141,12 +141,12 @@ def _document(source: Source) -> Any:
     raise UsageError(f"{source.name} is neither a JSON object nor the log of a vLLM server") from None
 
 
-def _part(document: dict[str, Any], name: str, source: str) -> dict[str, Any]:
+def _part(document: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     part = document.get(name)
     if part is None:
         return {}
     if not isinstance(part, dict):
-        raise UsageError(f"{source}: {name} is no object")
+        raise UsageError(f"{where}{name} is no object")
     return part
 
 

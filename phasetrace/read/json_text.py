@@ -85,11 +85,12 @@ def values(
         try:
             yield from _each(line, decoder, notes)
             continue
-        except ValueError:
-            pass
+        except ValueError as error:
+            refused = error
         if number == 1 and complete and len(line) < _BEGIN_OF_DOCUMENT:
             yield from _document(line, lines, source, notes, decoder)
             return
+        notes.refuse(refused)
         if complete:
             notes.broken_line(number)
             continue
@@ -105,7 +106,8 @@ def document(source: Source, notes: Notes, decoder: Decoder[T]) -> T | None:
     notes.cut = source.cut
     try:
         return _one(decoder, data, notes)
-    except ValueError:
+    except ValueError as error:
+        notes.refuse(error)
         notes.cut = True
     begun = closed(data)
     try:
@@ -117,7 +119,8 @@ def document(source: Source, notes: Notes, decoder: Decoder[T]) -> T | None:
 def _one(decoder: Decoder[T], data: Text, notes: Notes) -> T | None:
     try:
         value = decoded(decoder, data)
-    except ValidationError:  # JSON of another shape
+    except ValidationError as error:  # JSON of another shape
+        notes.refuse(error)
         notes.damaged += 1
         return None
     notes.documents += 1
@@ -147,7 +150,8 @@ def _each(data: Text, decoder: Decoder[T], notes: Notes, depth: int = 0) -> Iter
     if _first(data) != b"[":
         try:
             value = decoded(decoder, data)
-        except ValidationError:
+        except ValidationError as error:
+            notes.refuse(error)
             notes.damaged += b'"spans"' in memoryview(data)[:_BEGIN_OF_DOCUMENT].tobytes()
             return
         notes.documents += 1
@@ -184,8 +188,8 @@ def _document(
     try:
         yield from _each(whole, decoder, notes)
         return
-    except ValueError:
-        pass
+    except ValueError as error:
+        notes.refuse(error)
     found = False
     for number, line in enumerate(BytesIO(whole), 1):  # lines after all, with a broken first one
         if not line.isspace():

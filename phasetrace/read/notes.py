@@ -19,6 +19,7 @@ class Notes:
         self.documents = 0  # values of JSON, messages of protobuf
         self.cut = False  # the file ends in the middle of something
         self.damaged = 0  # spans that lack what every span has
+        self.refused = ""  # why the first value was, in the parser's words
         self._broken = 0
         self._first_broken = 0
         self._said: dict[str, None] = {}
@@ -29,6 +30,10 @@ class Notes:
         """A line is not what the others are."""
         self._broken += 1
         self._first_broken = self._first_broken or number
+
+    def refuse(self, reason: Exception) -> None:
+        """A value is none, or of another shape than it should be."""
+        self.refused = self.refused or str(reason)
 
     def say(self, sentence: str) -> None:
         """Something else to know about the file."""

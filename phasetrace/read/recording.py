@@ -45,8 +45,9 @@ def part(groups: Iterable[ResourceSpans], notes: Notes) -> Part:
     sorting = _Sorting()
     recorded = from_spans(sorting.ours(groups))
     if not notes.documents and not sorting.foreign and not sorting.met_ours:
+        why = f" ({notes.refused})" if notes.refused else ""
         raise TraceFormatError(
-            f"{notes.name} holds no complete span that can be read; was its writing cut short?"
+            f"{notes.name} holds no complete span that can be read{why}; was its writing cut short?"
         )
     recorded = replace(recorded, defects=(*recorded.defects, *notes.defects()))
     return Part(recorded, sorting.met_ours, sorting.foreign, sorting.own_requests, notes)

@@ -23,14 +23,20 @@ class Source:
     """A file or the standard input, unpacked where needed; or `raw`, of which `name` is what it is called.
 
     Raises:
-        UsageError: with what to do about it.
+        UsageError: with what to do about it, which is `instead` where there is no such file.
     """
 
-    def __init__(self, name: str, progress: Progress | None = None, raw: IO[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        progress: Progress | None = None,
+        raw: IO[bytes] | None = None,
+        instead: str = "`phasetrace run -- COMMAND` records one as trace.json",
+    ) -> None:
         self.name = "standard input" if name == "-" else name
         self._progress = progress
         self._reported = 0
-        self._raw = raw or (sys.stdin.buffer if name == "-" else _open(name))
+        self._raw = raw or (sys.stdin.buffer if name == "-" else _open(name, instead))
         self.size = _size(self._raw)
         try:
             plain, self._unpacked = unpacked(self.name, self._raw)
@@ -134,13 +140,11 @@ def _filled(stream: io.BufferedReader, size: int) -> bytes:
     return stream.read(size) or b""
 
 
-def _open(name: str) -> IO[bytes]:
+def _open(name: str, instead: str) -> IO[bytes]:
     try:
         return open(name, "rb", buffering=0)
     except FileNotFoundError:
-        raise UsageError(
-            f"{name} does not exist; `phasetrace run -- COMMAND` records one as trace.json"
-        ) from None
+        raise UsageError(f"{name} does not exist; {instead}") from None
     except IsADirectoryError:
         raise UsageError(f"{name} is a folder; name a trace file in it") from None
     except (OSError, ValueError) as error:

@@ -71,6 +71,7 @@ def test_a_shared_prefix_is_cached_after_the_first_request(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("document", "says"),
     [
+        ({"engine": {"knobs": 5}}, "c.json: engine.knobs is no object"),
         ("nonsense", "neither a JSON object nor the log"),
         ("[1]", "says nothing"),
         ("{}", "says nothing"),

@@ -199,6 +199,8 @@ def test_spans_that_are_each_others_parent_are_read_and_the_cycle_is_named(
         (b'{"data":[{"traceID":"1","spans":[]}]}', NothingRecordedError, "holds no span and no LLM request"),
         (b'{"traceEvents":[]}', TraceFormatError, "is Chrome trace JSON"),
         (b'{"resourceSpans":[{"resou', TraceFormatError, "no complete span"),
+        (b'{"resourceSpans":5}', TraceFormatError, "got `int` - at `$.resourceSpans`"),
+        (b'{"resourceSpans":[}]}', TraceFormatError, "(byte 18)"),
         (b'{"resourceSpans":[]}', NothingRecordedError, "holds no span and no LLM request"),
         (otlp({"name": "GET /"}), NothingRecordedError, "holds 1 spans (GET /) and no LLM request"),
     ],
