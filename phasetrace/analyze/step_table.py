@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -58,18 +58,29 @@ class StepTable:
     device_ns: Ints
     proposed: Ints  # tokens speculated, to be verified
     streams: Mapping[tuple[str, int], Rows]
+    # What was looked up: all parts of the analysis ask for the same requests
+    _found: dict[tuple[str, int | None, int | None, int | None], Rows | None] = field(
+        default_factory=dict, repr=False
+    )
+    _decode: dict[tuple[int, int, int, int], Rows] = field(default_factory=dict, repr=False)
 
     def rows(self, request: Request) -> Rows | None:
         """The rows that the request took part in, or None where its steps were not recorded."""
-        if request.stream is None or request.first_step is None or request.last_step is None:
+        key = (request.process, request.stream, request.first_step, request.last_step)
+        if key not in self._found:
+            self._found[key] = self._look_up(*key)
+        return self._found[key]
+
+    def _look_up(self, process: str, stream: int | None, first: int | None, last: int | None) -> Rows | None:
+        if stream is None or first is None or last is None:
             return None
-        stream = self.streams.get((request.process, request.stream))
-        if stream is None:
+        rows = self.streams.get((process, stream))
+        if rows is None:
             return None
-        index = self.index[stream.begin : stream.end]
-        begin = int(index.searchsorted(request.first_step))
-        end = int(index.searchsorted(request.last_step, side="right"))
-        return Rows(stream.begin + begin, stream.begin + end) if end > begin else None
+        index = self.index[rows.begin : rows.end]
+        begin = int(index.searchsorted(first))
+        end = int(index.searchsorted(last, side="right"))
+        return Rows(rows.begin + begin, rows.begin + end) if end > begin else None
 
     def after_prefill(self, rows: Rows, first_token_ns: int) -> Rows:
         """Those of `rows` that come after the step which gave the first token."""
@@ -78,12 +89,15 @@ class StepTable:
 
     def decode_rows(self, request: Request) -> Rows | None:
         """The rows of the steps that gave the request's second to last tokens; it may be without any."""
-        rows = self.rows(request)
-        if rows is None or request.first_token_ns is None or request.last_token_ns is None:
+        rows, first, last = self.rows(request), request.first_token_ns, request.last_token_ns
+        if rows is None or first is None or last is None:
             return None
-        after = self.after_prefill(rows, request.first_token_ns)
-        ends = self.end_ns[after.begin : after.end]
-        return Rows(after.begin, after.begin + int(ends.searchsorted(request.last_token_ns, side="right")))
+        key = (rows.begin, rows.end, first, last)
+        if key not in self._decode:
+            after = self.after_prefill(rows, first)
+            reached = int(self.end_ns[after.begin : after.end].searchsorted(last, side="right"))
+            self._decode[key] = Rows(after.begin, after.begin + reached)
+        return self._decode[key]
 
     def part(self, rows: Rows, part: Part) -> int:
         """Time of a part over `rows`."""
