@@ -206,7 +206,9 @@ def _document(
 
 def _mended(data: Text) -> bytes:
     text = bytes(data).translate(_CONTROLS).decode("utf-8", "replace").encode()
-    return _HALF_CHARACTER.sub(b"?", _NO_NUMBER.sub(b"null", text))
+    if b"NaN" in text or b"Infinity" in text:
+        text = _NO_NUMBER.sub(b"null", text)
+    return _HALF_CHARACTER.sub(b"?", text) if b"\\u" in text else text
 
 
 def _first(data: Text) -> bytes:

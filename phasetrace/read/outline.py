@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
 _DEEPEST = 8  # levels; no format is known by what lies deeper
 _MOST = 4096  # tokens
 
 
+@lru_cache(maxsize=1)  # asked for by each who may know the format
 def outline(head: bytes) -> frozenset[str]:
     """Paths of keys, such as `resourceSpans`, `[].traceId` or `data[].spans`; none where it is no JSON.
 
