@@ -225,10 +225,16 @@ def test_nothing_sticks_out_sideways(browser: Any, report: Path, width: int) -> 
 
 
 def test_on_paper_controls_are_gone_and_findings_open(tab: Tab) -> None:
+    tab.page.click("#theme")
+    dark = tab.paint()
     tab.page.emulate_media(media="print")
     tab.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.paint() != dark  # the canvas is light too
     assert not tab.page.locator("#theme").is_visible() and not tab.page.locator(".tools").is_visible()
-    assert tab.page.locator("details:not([open])").count() == 0
+    assert tab.page.locator("details.finding:not([open])").count() == 0
+    tab.page.emulate_media(media="screen")
+    tab.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.paint() == dark
     assert len(tab.page.pdf()) > 10_000
 
 

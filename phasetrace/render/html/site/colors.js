@@ -32,16 +32,18 @@ export function themed(name) {
 
 const redraws = new Set();
 
-// Called with each change of the theme, and before printing, which is always light.
+// Called with each change of the theme, printing included; who is called draws at once.
 export const onTheme = (redraw) => redraws.add(redraw);
 
-export function retheme() {
+function retheme() {
   resolved = new Map();
   redraws.forEach((redraw) => redraw());
 }
 
+// "light", "dark", or nothing for what the system says.
 export function theme(to) {
-  document.documentElement.dataset.theme = to;
+  if (to) document.documentElement.dataset.theme = to;
+  else delete document.documentElement.dataset.theme;
   retheme();
 }
 

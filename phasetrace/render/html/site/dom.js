@@ -14,6 +14,9 @@ export function el(tag, props = {}, ...children) {
 
 export const present = (children) => children.filter((child) => child !== null && child !== undefined && child !== false);
 
+// A sentence, with what stands between backticks as code.
+export const prose = (text) => text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+
 export function section(title, hint, ...children) {
   const id = title.toLowerCase().replace(/[^a-z]+/g, "-");
   const heading = el("h2", { id }, title);

@@ -1,7 +1,7 @@
 // Below the pictures: the further findings, who owns the percentiles, who slowed whom, what the data lacks.
 
 import { data, report } from "./data.js";
-import { button, command, el, section, table } from "./dom.js";
+import { button, command, el, prose, section, table } from "./dom.js";
 import { count, duration, metricName, ratio, seconds, share, threeDigits } from "./format.js";
 import { beforeAfter, facts, phaseBar } from "./verdict.js";
 
@@ -19,7 +19,7 @@ export function furtherFindings() {
         el("span", { class: "muted" }, `${finding.phase} ${share(finding.share)}`),
         finding.prediction && el("span", { class: "gain-word" }, `${metricName(finding.prediction.metric)} ${ratio(finding.prediction.ratio)}`),
       ),
-      el("p", {}, finding.recommendation),
+      el("p", {}, ...prose(finding.recommendation)),
       ...finding.commands.map(command),
       finding.prediction && beforeAfter(finding.prediction),
       facts(finding),
@@ -101,5 +101,5 @@ export function theData() {
     ...unsplit.map((text) => ["not split", text]),
     ...undecided.map(({ cause, measure }) => [`cannot tell ${cause}`, `missing: ${measure}`]),
   ].filter(([, text]) => text);
-  return section("What this rests on", null, el("dl", { class: "facts data" }, ...said.flatMap(([name, text]) => [el("dt", { class: name === "defect" ? "over" : "" }, name), el("dd", {}, text)])));
+  return section("What this rests on", null, el("dl", { class: "facts data" }, ...said.flatMap(([name, text]) => [el("dt", { class: name === "defect" ? "over" : "" }, name), el("dd", {}, ...prose(text))])));
 }

@@ -2,7 +2,7 @@
 
 import { data, loadRun, report } from "./data.js";
 import { button, el, section } from "./dom.js";
-import { isDark, PHASES, retheme, theme } from "./colors.js";
+import { isDark, PHASES, theme } from "./colors.js";
 import { View } from "./view.js";
 import { metrics, swatch, theFix, verdict, whereTheTimeWent } from "./verdict.js";
 import { RequestPanel } from "./request.js";
@@ -50,6 +50,8 @@ function timeline(run) {
   };
 }
 
+let before; // the theme, while the page is printed
+
 async function start() {
   put(top(), verdict(), whereTheTimeWent(), theFix(), metrics());
   const run = await loadRun();
@@ -57,9 +59,11 @@ async function start() {
   put(...(shown?.sections ?? []), distributions(run), roofline(), owners(), stalls(), interference(run, shown?.open), stepCosts(), furtherFindings(), theData());
   put(el("footer", {}, `phasetrace ${data.version}, ${report.schema}. This file reaches no network.`));
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details").forEach((details) => (details.open = true));
-    retheme();
+    document.querySelectorAll("details.finding").forEach((details) => (details.open = true));
+    before = document.documentElement.dataset.theme;
+    theme("light"); // paper is white, and what is on a canvas does not know that
   });
+  addEventListener("afterprint", () => theme(before));
   requestAnimationFrame(() => (document.documentElement.dataset.ready = String(Math.round(performance.now()))));
 }
 

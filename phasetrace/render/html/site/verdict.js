@@ -1,7 +1,7 @@
 // The top of the page: the answer, what 100 % of the time was, and the fix with what it will bring.
 
 import { data, report } from "./data.js";
-import { command, el, section, table } from "./dom.js";
+import { command, el, prose, section, table } from "./dom.js";
 import { onPhase, phaseColor } from "./colors.js";
 import { amount, count, counted, metricName, rate, ratio, seconds, share } from "./format.js";
 
@@ -74,7 +74,7 @@ export function theFix() {
   return section(
     finding.prediction || finding.commands.length ? "What to change" : "What to do",
     null,
-    el("p", { class: "recommendation" }, finding.recommendation),
+    el("p", { class: "recommendation" }, ...prose(finding.recommendation)),
     ...finding.commands.map(command),
     finding.prediction && beforeAfter(finding.prediction),
     facts({ ...finding, evidence: finding.evidence.filter((said) => !saidAlready(said)) }),
@@ -85,11 +85,12 @@ const saidAlready = (evidence) => report.verdict.toLowerCase().includes(evidence
 
 export function facts(finding) {
   const where = finding.seconds > 0 ? `${finding.phase} ${seconds(finding.seconds)}, ${share(finding.share)} of the time` : null;
+  const reasons = [where, ...finding.evidence].filter(Boolean);
   return el(
     "dl",
     { class: "facts" },
-    ...pair("Cost", finding.tradeoff || null),
-    ...pair("Why", el("ul", {}, ...[where, ...finding.evidence].filter(Boolean).map((said) => el("li", {}, said)))),
+    ...pair("Cost", finding.tradeoff && prose(finding.tradeoff)),
+    ...pair("Why", reasons.length > 0 && el("ul", {}, ...reasons.map((said) => el("li", {}, ...prose(said))))),
     ...pair("Confidence", finding.confidence),
   );
 }
@@ -136,7 +137,7 @@ export function metrics() {
   );
 }
 
-const pair = (name, said) => (said ? [el("dt", {}, name), el("dd", {}, said)] : []);
+const pair = (name, said) => (said ? [el("dt", {}, name), el("dd", {}, ...[said].flat())] : []);
 
 function parts(phase) {
   return phase.parts

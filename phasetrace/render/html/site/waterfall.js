@@ -28,7 +28,7 @@ export class Waterfall {
     this.sort("lanes");
     this.listen();
     view.onChange(() => this.draw());
-    onTheme(() => this.draw());
+    onTheme(() => this.paint());
     new ResizeObserver(() => this.draw()).observe(this.box);
   }
 
@@ -57,11 +57,15 @@ export class Waterfall {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
-      const width = this.box.clientWidth;
-      if (!width) return;
-      this.rows.layOut(this.view);
-      paint(this.canvas, this.rows, this.view, width, [[this.hovered, themed("--muted")], [this.chosen, themed("--accent")]]);
+      this.paint();
     });
+  }
+
+  paint() {
+    const width = this.box.clientWidth;
+    if (!width) return;
+    this.rows.layOut(this.view);
+    paint(this.canvas, this.rows, this.view, width, [[this.hovered, themed("--muted")], [this.chosen, themed("--accent")]]);
   }
 
   at(event) {
