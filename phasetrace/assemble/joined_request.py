@@ -20,13 +20,21 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
     its own tokens. Those that ran in other processes than the first lend no steps.
     """
     core = _together([request for request in cores if request.process == cores[0].process])
-    reading = _readers(core, cores) if frontend.mode == "beam" else cores
+    if frontend.mode == "beam":
+        reading = _readers(core, cores)
+        core = replace(core, mode="beam", prefill_chunks=_chunks(reading))
+    else:
+        reading = cores
     finished = frontend.finished_ns
     if finished is not None and core.last_token_ns is not None:
         finished = max(finished, core.last_token_ns)
     arrival = min(frontend.arrival_ns, core.arrival_ns)
     sequences = frontend.sequences or tuple(row for request in cores for row in request.sequences)
     derived = core.derived if frontend.sequences else core.derived | frontend.derived & {"sequences"}
+    first_output = frontend.first_output_ns
+    if first_output is not None and core.first_token_ns is not None and first_output < core.first_token_ns:
+        first_output = core.first_token_ns  # those were bytes of another prompt of the same exchange
+        derived |= {"first_output_ns"}
     parent = frontend.parent_span_id or core.parent_span_id
     if parent == frontend.span_id:  # as vLLM's tracing tells the core
         parent = None
@@ -39,13 +47,11 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
         operation=frontend.operation,
         arrival_ns=arrival,
         finished_ns=finished,
-        first_output_ns=frontend.first_output_ns,
+        first_output_ns=first_output,
         status=_status(frontend, core),
         error_type=frontend.error_type or core.error_type,
         finish_reason=frontend.finish_reason or core.finish_reason,
         sequences=sequences,
-        mode=frontend.mode or core.mode,
-        prefill_chunks=_summed(chunk for request in reading for chunk in request.prefill_chunks),
         cached_tokens=_sum(request.cached_tokens for request in reading),
         external_cached_tokens=_sum(request.external_cached_tokens for request in reading),
         discarded_tokens=_discarded(frontend, cores),
@@ -56,10 +62,14 @@ def join(frontend: Request, cores: Sequence[Request]) -> Request:
     )
 
 
-def _readers(core: Request, cores: Sequence[Request]) -> list[Request]:
+def _readers(core: Request, cores: Sequence[Request]) -> Sequence[Request]:
     """Those of a beam search that read the prompt; the later ones go on from what they wrote."""
     first = core.first_token_ns
     return [request for request in cores if first is None or request.arrival_ns < first]
+
+
+def _chunks(cores: Iterable[Request]) -> tuple[StepCount, ...]:
+    return _summed(chunk for request in cores for chunk in request.prefill_chunks)
 
 
 def _status(frontend: Request, core: Request) -> RequestStatus:
@@ -109,7 +119,7 @@ def _together(cores: Sequence[Request]) -> Request:
         last_token_ns=_most(request.last_token_ns for request in cores),
         first_step=begin,
         last_step=end,
-        prefill_chunks=_summed(chunk for request in cores for chunk in request.prefill_chunks),
+        prefill_chunks=_chunks(cores),
         yields=_yields(cores, begin, end),
         recomputed=_summed(chunk for request in cores for chunk in request.recomputed),
         grammar_ns=_most(request.grammar_ns for request in cores),

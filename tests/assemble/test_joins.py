@@ -9,7 +9,7 @@ import pytest
 
 from phasetrace.assemble.assembler import Assembler
 from phasetrace.assemble.spool import SegmentInfo
-from phasetrace.model import Interval, Recording, Request, RequestStatus, StepCount, Wait
+from phasetrace.model import Interval, Provenance, Recording, Request, RequestStatus, StepCount, Wait
 from phasetrace_agent import layout
 from tests.builders import EPOCH, MS
 
@@ -128,6 +128,16 @@ def test_the_first_output_is_handed_over_while_the_engine_goes_on(server: Server
     server.answered(1, 27, output=2)
     request = only(server.assembler.close())
     assert (request.first_output_ns, request.finished_ns) == (EPOCH + 18 * MS, EPOCH + 300 * MS)
+
+
+def test_the_first_bytes_of_an_exchange_may_be_another_prompts(server: Server) -> None:
+    server.serve()
+    payload = layout.encode_mark(1, layout.HANDED_OVER, 10 * MS)
+    server.assembler.feed(server.frontend, [(layout.MARK, payload)])
+    server.answered(1, 27, output=2)
+    request = only(server.assembler.close())
+    assert request.first_output_ns == request.first_token_ns
+    assert request.provenance("first_output_ns") is Provenance.DERIVED
 
 
 def test_a_core_whose_frontend_is_not_recorded_stands_alone(server: Server) -> None:
