@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from phasetrace.analyze import breakdown
 from phasetrace.model import Recording
 from tests import builders
+from tests.analyze.served import served
 from tests.builders import EPOCH, MS
 
 
@@ -57,3 +60,9 @@ def test_a_compile_in_the_first_decode_step_of_the_first_request() -> None:
 
 def test_a_little_warmth_is_left_in() -> None:
     assert warm(calls((90, 20), (50, 20), (55, 20), (50, 20), decode=[10] * 100)) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_server_that_reads_prompts_beside_answers_is_not_warming_up(seed: int) -> None:
+    """Steps that read a prompt of 600 tokens take many times as long as those that do not."""
+    assert warm(served(seed, slots=6, budget=4096, cost=(1e6, 1e5, 100.0, 3e5, 0.0))) == []
