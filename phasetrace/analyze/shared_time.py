@@ -72,12 +72,17 @@ class SharedTime:
         taken = TAKEN[phase.phase]
         parts: list[PartTime] = []
         for time in phase.parts:
+            if time.part not in taken:
+                parts.append(time)
+                continue
             left = time.ns
-            for part in taken.get(time.part, ()):
+            for part in taken[time.part]:
                 ns = min(left, self.parts[phase.phase, part][place])
-                left -= ns
-                parts += [PartTime(part, ns)] if ns > 0 else []
-            parts += [PartTime(time.part, left)] if left else []
+                if ns > 0:
+                    left -= ns
+                    parts.append(PartTime(part, ns))
+            if left:
+                parts.append(PartTime(time.part, left))
         return PhaseTime(phase.phase, phase.ns, tuple(parts))
 
 
