@@ -50,6 +50,8 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
             *(
                 ("model.generate(**inputs, past_key_values=copy.deepcopy(cache_of_the_prefix))",)
                 if evidence.engine == "transformers"
+                else ()
+                if evidence.knobs.get("enable_prefix_caching") is True
                 else evidence.typed(Cause.PREFIX_NOT_REUSED)
             ),
         ),

@@ -122,7 +122,7 @@ def test_a_missing_number_makes_no_other_cause_certain(root: Path, tmp_path: Pat
     assert not certain
 
 
-@pytest.mark.parametrize("seed", range(DRAWS // 4))
+@pytest.mark.parametrize("seed", range(max(5, DRAWS // 4)))
 def test_any_table_is_answered(seed: int) -> None:
     """Random numbers in random fields: always a verdict, never an exception."""
     chance = random.Random(seed)

@@ -234,7 +234,8 @@ def against_physics(s: Setting) -> Iterator[str]:
             return
     if s.shape is None or s.ceiling is None:
         return
-    known = s.activity_known and not mixture_of_experts(s.table.model.name)
+    sparse = (s.shape.active_parameters or s.shape.parameters) < s.shape.parameters
+    known = not sparse and not mixture_of_experts(s.table.model.name)
     drafts = g.speculative_tokens or any("specul" in name for name in s.knobs)
     weights = s.shape.weight_bytes / s.ceiling.bandwidth / (1 if s.counted else A_NODE)
     if s.step and known and (not drafts or g.accepted_length) and s.step * FASTER < weights:

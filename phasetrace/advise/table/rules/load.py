@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
-from phasetrace.advise.table.rules.queue import MORE_SLOTS, _more
+from phasetrace.advise.table.rules.queue import MORE_SLOTS, _more, at_cap
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
@@ -126,7 +126,7 @@ def small_batch(view: View) -> Answer:
         " or the cap on concurrent sequences where that binds.",
         tradeoff="Each token takes a little longer; more KV cache is used.",
         gain=gain,
-        confidence="high" if wider is not None else "medium",
+        confidence="high" if wider is not None and not at_cap(s) else "medium",
     )
 
 

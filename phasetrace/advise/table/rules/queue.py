@@ -33,6 +33,7 @@ _ROOM = (
 ROOM = 1.5  # times the cap fits beside the weights: then memory is no reason for it
 MORE_SLOTS = 4  # times the cap: two doublings, a usual next try
 OFFERED = 1.25  # times what is served: both are counted within 10 %
+CROWDED = 4.0  # times those that run, or may: twice the memory would not take in half of those who wait
 CROWD = 2.0  # times the sequences that fit: with more open, slots are not all that is missing
 WAITING = 1.0  # request in the queue on average
 
@@ -162,13 +163,21 @@ def _room_for_all(s: Setting) -> bool:
     return g.running + (g.waiting or 0) <= CROWD * g.running / max(g.kv_cache_usage, 1e-3)
 
 
+def _crowded(s: Setting) -> bool:
+    """So many wait that memory for twice as many would not take them in."""
+    return (s.group.waiting or 0) > CROWDED * (s.group.running or s.cap or math.inf)
+
+
+def _too_much(s: Setting, served: float = 1.0) -> bool:
+    """More is offered than so many times what is served."""
+    offered, throughput = s.group.request_rate, s.group.request_throughput
+    return bool(offered and throughput and offered > OFFERED * served * throughput)
+
+
 def beyond_reach(s: Setting) -> bool:
     """More is offered than would be served with every KV block in use: more slots only move the wait."""
     g = s.group
-    if not g.request_rate or not g.request_throughput or not g.kv_cache_usage:
-        return False
-    reach = _more(s, max(1.0, 1 / g.kv_cache_usage))
-    return g.request_rate > OFFERED * g.request_throughput * reach
+    return bool(g.kv_cache_usage) and _too_much(s, _more(s, max(1.0, 1 / (g.kv_cache_usage or 1.0))))
 
 
 def kv_full(view: View) -> Answer:
@@ -194,7 +203,7 @@ def kv_full(view: View) -> Answer:
     return candidate(
         view,
         Cause.KV_FULL,
-        Tier.FAULT,
+        Tier.BOUND if at_cap(s) and _too_much(s) else Tier.FAULT,  # slots are used up, too
         tuple(said),
         _ROOM,
         tradeoff="An 8-bit cache may cost quality; less memory stays for other uses of the device.",
@@ -203,7 +212,7 @@ def kv_full(view: View) -> Answer:
         else None,
         weight=max(queue.share if queue else 0.3, 0.3),
         seconds=queue.seconds if queue else None,
-        confidence="high" if used_up and queue else "medium",
+        confidence="high" if used_up and queue and not (at_cap(s) or _crowded(s)) else "medium",
     )
 
 

@@ -25,6 +25,8 @@ EAGER = ("enforce_eager", "disable_cuda_graph", "no_cuda_graph")
 # Times: what a static cache and a compiled step win in transformers, from about 0.9 ms a layer to 0.3 ms; its
 # generation loop stays in Python. Engines that capture the whole step come down to what `expected` says.
 COMPILED = 3.0
+LAUNCHES_S = 10e-3  # of a step, for each layer, at the most: ten times what eager Python takes on a fast core
+MANY_LAYERS = 100  # where their number is not known
 HALF = 0.5  # of the bytes: 16-bit weights as 8-bit ones, or a 16-bit KV cache as an 8-bit one
 
 
@@ -158,6 +160,8 @@ def launch_bound(view: View) -> Answer:
     s = _stepped(view)
     if s is None or s.step is None or s.table.hardware.kind == "cpu":
         return None
+    if s.step > LAUNCHES_S * ((s.shape.layers if s.shape else None) or MANY_LAYERS):
+        return None  # no host is that slow
     flat = _flat(view)
     far = s.slower is not None and s.slower >= FAR
     near = s.slower is not None and s.slower < NEAR
