@@ -112,7 +112,8 @@ def predict(
 
     `attention` (default: one new prompt) is prompt tokens x the mean context before each. Inside the observed
     range the interval is that of the coefficients and of the spread of steps. Beyond it, what is added may
-    be free (a step that waits for weights) or cost double (one that begins to be bound by arithmetic).
+    be free (a step that waits for weights), and at most the whole step grows in proportion (one that begins
+    to be bound by arithmetic) or the added costs double, whichever is more.
     """
     pairs = prompt * prompt / 2 if attention is None else attention
     asked = np.array([1.0, sequences, context, prompt, pairs])
@@ -122,11 +123,13 @@ def predict(
         inside[4] = pairs * (model.most_prefill / prompt) ** 2
     cost = coefficients_of(model)
     ns, edge = float(asked @ cost), float(inside @ cost)
+    most_times = max((a / m for a, m in zip(asked[1:4], most[1:4], strict=True) if m > 0), default=1.0)
+    added = max(2 * (ns - edge), edge * (max(1.0, float(most_times)) - 1))
     names = ("sequences", "context", "prompt")
     return StepTime(
         ns,
         float(inside @ np.array(model.low)) * (1 - model.spread),
-        float(inside @ np.array(model.high)) * (1 + model.spread) + 2 * (ns - edge),
+        float(inside @ np.array(model.high)) * (1 + model.spread) + added,
         tuple(name for name, a, m in zip(names, asked[1:], most[1:], strict=False) if a > m),
     )
 

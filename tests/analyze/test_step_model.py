@@ -98,3 +98,12 @@ def test_a_longer_prompt_than_any_says_so() -> None:
     time = predicted(prompt=100_000)
     assert time.beyond == ("prompt",)
     assert time.low_ns <= time.ns <= time.high_ns
+
+
+def test_beyond_the_range_a_step_may_grow_in_proportion_though_nothing_seen_says_so() -> None:
+    model = replace(fitted(served(1)), per_sequence_ns=0.0, per_context_ns=0.0)
+    edge = predict(model, model.most_sequences, 0)
+    twice = predict(model, 2 * model.most_sequences, 0)
+    assert twice.ns == edge.ns
+    assert twice.low_ns == edge.low_ns
+    assert twice.high_ns == pytest.approx(edge.high_ns + edge.ns)
