@@ -29,6 +29,7 @@ WAITING = 65_536  # spans that may wait for a slow endpoint; about 100 MB of the
 PATIENCE_S = 5.0  # how long `close` waits for what is on its way
 _GIVING_UP_S = 1.0  # and then for the exporter to notice
 _BATCH_SPANS = 512
+_VALUE = 32  # bytes, about
 _BATCH_VALUES = (
     65_536  # attribute values in a request: keeps it well under the 4 MiB that gRPC receivers accept
 )
@@ -193,12 +194,19 @@ class _Refusals:
             self.endpoint.count_rejected(spans, message)
 
 
+def _weight(value: object) -> int:
+    """How many values an attribute is worth: names in a trace may be of any length."""
+    if isinstance(value, (tuple, list)):
+        return len(value)
+    return 1 + len(value) // _VALUE if isinstance(value, str) else 1
+
+
 def _batches(spans: Iterable[ReadableSpan]) -> Iterator[list[ReadableSpan]]:
     batch: list[ReadableSpan] = []
     values = 0
     for span in spans:
         batch.append(span)
-        values += sum(len(v) if isinstance(v, (tuple, list)) else 1 for v in (span.attributes or {}).values())
+        values += len(span.name) // _VALUE + sum(map(_weight, (span.attributes or {}).values()))
         if len(batch) >= _BATCH_SPANS or values >= _BATCH_VALUES:
             yield batch
             batch, values = [], 0

@@ -11,6 +11,7 @@ from opentelemetry.sdk.metrics.view import ExplicitBucketHistogramAggregation, V
 
 from phasetrace import __version__
 from phasetrace.emit.sdk_spans import to_resource
+from phasetrace.emit.text import brief
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Metric, MetricKind, Scope
 
@@ -45,6 +46,7 @@ class Instruments:
 
     def add(self, metric: Metric, value: float, labels: Labels) -> None:
         """Take one value into a histogram or a counter."""
+        labels = {key: brief(label) for key, label in labels.items()}
         if metric.kind is MetricKind.HISTOGRAM:
             self._histograms[metric].record(value, labels)
         else:

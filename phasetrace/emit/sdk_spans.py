@@ -11,7 +11,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from phasetrace import __version__
-from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, TokenSpans
+from phasetrace.emit.text import brief
+from phasetrace.mapping import Attributes, Kind, ResourceSpans, Span, TokenSpans, Value
 from phasetrace.semconv import DERIVED_SPANS, Scope, SpanName
 from phasetrace.semconv import Attribute as A
 
@@ -33,7 +34,7 @@ def to_sdk_spans(group: ResourceSpans) -> Iterator[ReadableSpan]:
 
 def to_resource(attributes: Attributes) -> Resource:
     """What made the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before what we know."""
-    plain = {str(key): value for key, value in attributes.items()}
+    plain = _plain(attributes)
     given = os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     if os.environ.get("OTEL_SERVICE_NAME") or f"{A.SERVICE_NAME}=" in given:
         plain.pop(A.SERVICE_NAME.value, None)
@@ -42,15 +43,15 @@ def to_resource(attributes: Attributes) -> Resource:
 
 def _span(span: Span, resource: Resource) -> ReadableSpan:
     return ReadableSpan(
-        name=str(span.name),
+        name=brief(str(span.name)),
         context=_context(span.trace_id, span.span_id),
         parent=_context(span.trace_id, span.parent_span_id) if span.parent_span_id else None,
         resource=resource,
-        attributes={str(key): value for key, value in span.attributes.items()},
+        attributes=_plain(span.attributes),
         links=[Link(_context(*link)) for link in span.links],
         kind=_KINDS.get(span.kind, SpanKind.INTERNAL),
         instrumentation_scope=_PHASES if span.name in DERIVED_SPANS else _SCOPE,
-        status=Status(StatusCode.ERROR, span.error) if span.error else Status(),
+        status=Status(StatusCode.ERROR, brief(span.error)) if span.error else Status(),
         start_time=span.start_ns,
         end_time=span.end_ns,
     )
@@ -74,6 +75,10 @@ def _token_spans(run: TokenSpans, resource: Resource) -> Iterator[ReadableSpan]:
             start_time=begin,
             end_time=end,
         )
+
+
+def _plain(attributes: Attributes) -> dict[str, Value]:
+    return {str(key): brief(v) if isinstance(v, str) else v for key, v in attributes.items()}
 
 
 def _context(trace_id: str, span_id: str) -> SpanContext:

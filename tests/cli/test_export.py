@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from phasetrace.cli import main
 from phasetrace.emit.otlp_json import to_lines
 from phasetrace.mapping import to_spans
+from phasetrace.model import RequestStatus
 from phasetrace.read import read
 from tests.builders import generation
-from tests.emit.receivers import HttpReceiver
+from tests.emit.receivers import GrpcReceiver, HttpReceiver
 from tests.read import writers
 
 Captured = pytest.CaptureFixture[str]
@@ -55,6 +57,47 @@ def test_to_an_endpoint(tmp_path: Path, capsys: Captured) -> None:
 def test_an_endpoint_takes_nothing_else(foreign: Path, capsys: Captured) -> None:
     assert main(["export", str(foreign), "--to", "jaeger", "-o", "http://127.0.0.1:1"]) == 2
     assert "takes --to otlp" in capsys.readouterr().err
+
+
+HOSTILE = "<script>alert(1)</script>\x1b]0;x\x07\x1b[31m\u202eevil\u2066\"'&\\ " + "x" * 1_000_000
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Requests whose every text is HOSTILE."""
+    found = generation(tokens=20, name="r", external_id=HOSTILE, finish_reason=HOSTILE, engine=HOSTILE)
+    failed = replace(found.requests[0], id="f", span_id="f" * 16, trace_id="f" * 32)
+    failed = replace(failed, status=RequestStatus.FAILED, error_type=HOSTILE)
+    models = {"m": replace(found.models["m"], name=HOSTILE)}
+    processes = (replace(found.processes[0], script=HOSTILE, executable=HOSTILE),)
+    whole = replace(found, requests=(*found.requests, failed), models=models, processes=processes)
+    path = tmp_path / "hostile.json"
+    path.write_bytes(b"".join(to_lines(to_spans(whole))))
+    return path
+
+
+@pytest.mark.parametrize("form", ["otlp", "otlp-proto", "jaeger"])
+def test_a_hostile_trace_comes_back_as_it_was(form: str, hostile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["export", str(hostile), "--to", form, "-o", str(out)]) == 0
+    assert out.stat().st_size < 1.1 * hostile.stat().st_size
+    assert read(out).requests == read(hostile).requests
+
+
+def test_a_hostile_trace_is_cut_where_it_is_only_looked_at(hostile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["export", str(hostile), "--to", "perfetto", "-o", str(out)]) == 0
+    assert out.stat().st_size < 50_000 and json.loads(out.read_bytes())["traceEvents"]
+
+
+def test_a_hostile_trace_goes_to_an_endpoint_in_bodies_that_receivers_take(hostile: Path) -> None:
+    receiver = GrpcReceiver()  # takes 4 MiB at once
+    try:
+        assert main(["export", str(hostile), "--to", "otlp", "-o", receiver.url]) == 0
+    finally:
+        receiver.stop()
+    assert len(receiver.spans) > 40
+    assert max(span.ByteSize() for span in receiver.spans) < 100_000
 
 
 def test_mistakes_are_one_line(foreign: Path, tmp_path: Path, capsys: Captured) -> None:
