@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phasetrace.analyze.composition import Composition, composition
@@ -19,7 +19,6 @@ def made_of(recording: Recording) -> Composition:
     return made
 
 
-@settings(max_examples=30)
 @given(
     st.integers(0, 10_000), st.integers(2, 20), st.sampled_from([64, 256, 2048]), st.sampled_from([0, 5, 23])
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from phasetrace.analyze import breakdown
@@ -24,7 +24,6 @@ def part(result: Breakdown, part: Part, phase: Phase = Phase.DECODE) -> int:
     return sum(r.part_ns(phase, part) for r in (*result.requests, *result.warm_up))
 
 
-@settings(max_examples=40)
 @given(SOME)
 def test_time_is_conserved(recording) -> None:  # type: ignore[no-untyped-def]
     result = breakdown(recording)
@@ -36,7 +35,6 @@ def test_time_is_conserved(recording) -> None:  # type: ignore[no-untyped-def]
             assert len({time.part for time in phase.parts}) == len(phase.parts)
 
 
-@settings(max_examples=40)
 @given(SOME)
 def test_interference_sums_to_what_others_prefill_cost(recording) -> None:  # type: ignore[no-untyped-def]
     result = breakdown(recording)
