@@ -1,7 +1,8 @@
-"""A program that uses vLLM without a server: `vllm_in_process.py offline|async MODEL TOLD`.
+"""A program that uses vLLM without a server: `vllm_in_process.py offline|async MODEL TOLD [REQUESTS]`.
 
-100 requests of mixed prompts and outputs, more at a time than the engine runs. TOLD gets what the engine's
-own statistics say of each, and a stopwatch around each streamed answer. Nothing here knows phasetrace.
+100 requests, or so many, of mixed prompts and outputs, more at a time than the engine runs. TOLD gets what
+the engine's own statistics say of each, and a stopwatch around each streamed answer. Nothing here knows
+phasetrace.
 """
 
 import asyncio
@@ -22,10 +23,10 @@ ENGINE = {
 RATE = 40  # requests a second
 
 
-def workload():
+def workload(requests):
     """Prompts with what is asked for them; the same each time."""
     draw = random.Random(7)
-    for row in range(100):
+    for row in range(requests):
         prompt = f"{row} " + "The river rises " * draw.choice((1, 8, 40))
         yield prompt, SamplingParams(max_tokens=draw.randint(2, 40), temperature=0, ignore_eos=True)
 
@@ -40,15 +41,15 @@ def statistics(stats):
     }
 
 
-def offline(model):
+def offline(model, requests):
     """All at once, in a cache so small that requests lose their place."""
     llm = LLM(model, num_gpu_blocks_override=12, enable_prefix_caching=False, **ENGINE)
-    prompts, asked = zip(*workload(), strict=True)
+    prompts, asked = zip(*workload(requests), strict=True)
     answers = llm.generate(list(prompts), list(asked), use_tqdm=False)
     return [{"id": answer.request_id, **statistics(answer.metrics)} for answer in answers]
 
 
-async def streaming(model):
+async def streaming(model, requests):
     """As they come, each streamed."""
     from vllm.sampling_params import RequestOutputKind
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -68,7 +69,7 @@ async def streaming(model):
 
     async with asyncio.TaskGroup() as tasks:
         draw = random.Random(8)
-        for row, (prompt, asked) in enumerate(workload()):
+        for row, (prompt, asked) in enumerate(workload(requests)):
             tasks.create_task(ask(row, prompt, asked))
             await asyncio.sleep(draw.expovariate(RATE))
     engine.shutdown()
@@ -76,7 +77,8 @@ async def streaming(model):
 
 
 if __name__ == "__main__":
-    how, model, path = sys.argv[1:]
-    told = offline(model) if how == "offline" else asyncio.run(streaming(model))
+    how, model, path, *more = sys.argv[1:]
+    requests = int(more[0]) if more else 100
+    told = offline(model, requests) if how == "offline" else asyncio.run(streaming(model, requests))
     with open(path, "w") as file:
         json.dump(told, file)
