@@ -64,7 +64,7 @@ function zoomTo(plot, view) {
 // Steps of several streams follow each other in the columns; on the page they follow each other in time.
 function inTime({ begin, end }) {
   const places = Uint32Array.from(end.keys());
-  places.sort((a, b) => begin[a] - begin[b]);
+  if (begin.some((time, i) => i > 0 && time < begin[i - 1])) places.sort((a, b) => begin[a] - begin[b]);
   return { places, begin: Float64Array.from(places, (p) => begin[p]), end: Float64Array.from(places, (p) => end[p]) };
 }
 
