@@ -83,9 +83,9 @@ class Stages:
                 try:
                     self.recorder.stage(name, begin, now())
                     if method == "load_model":
-                        told: dict[str, Any] = {"engine": "vllm", "role": "worker"}
-                        told |= weights(getattr(owner, "model_runner", None))
-                        self.recorder.facts(layout.ENGINE, ENGINE_KEY, told)
+                        self._tell({"role": "worker", **weights(getattr(owner, "model_runner", None))})
+                    elif method == "compile_or_warm_up_model":
+                        self._tell(compilation(result))
                 except Exception as error:
                     START.fail(error)
                 return result
@@ -93,6 +93,10 @@ class Stages:
             return stage
 
         return make_wrapper
+
+    def _tell(self, facts: dict[str, Any]) -> None:
+        if facts:
+            self.recorder.facts(layout.ENGINE, ENGINE_KEY, {"engine": "vllm", **facts})
 
 
 def weights(runner: Any) -> dict[str, int]:
@@ -105,3 +109,10 @@ def weights(runner: Any) -> dict[str, int]:
         count += parameter.numel()
         size += parameter.numel() * parameter.element_size()
     return {"worker_parameters": count, "worker_weight_bytes": size}
+
+
+def compilation(times: Any) -> dict[str, Any]:
+    """Seconds that compiling took, by vLLM's own count; part of the stages in which it happened."""
+    known = [getattr(times, name, 0.0) for name in ("language_model", "encoder")]
+    seconds = sum(value for value in known if type(value) is float)
+    return {"compilation_s": seconds} if seconds else {}

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from phasetrace_vllm.worker import hook_worker
+from phasetrace_vllm.worker import compilation, hook_worker
 from tests.integrations.vllm.fakes import Heard
 
 PARAMETER = SimpleNamespace(numel=lambda: 10, element_size=lambda: 4)
@@ -62,3 +62,9 @@ def test_classes_of_other_modules_are_left_to_them() -> None:
     elsewhere = SimpleNamespace(__name__="cpu", Worker=module.Worker)
     hook_worker(heard, elsewhere)
     assert module.Worker.init_device is original
+
+
+def test_what_compiling_took_is_told_where_anything_was_compiled() -> None:
+    assert compilation(SimpleNamespace(language_model=2.5, encoder=0.5)) == {"compilation_s": 3.0}
+    assert compilation(SimpleNamespace(language_model=0.0, encoder=0.0)) == {}
+    assert compilation(None) == {}
