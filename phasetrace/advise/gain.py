@@ -15,7 +15,7 @@ from phasetrace.analyze.metrics import busy_ns
 from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown
 
 METRIC = {Goal.TTFT: "ttft_s", Goal.TPOT: "tpot_s", Goal.E2E: "e2e_s", Goal.THROUGHPUT: "throughput_tok_s"}
-MOST_SAVED = 0.99  # of the time: a closed form that claims more has left its range
+MOST_SAVED = 0.999  # of the time: a closed form that claims more has left its range
 SEEN = 1.01  # times better: with less, there is nothing to promise
 LEAST_DOUBT = 0.05  # of a saving: runs of one program on one machine differ by this much
 MOST_DOUBT = 0.5

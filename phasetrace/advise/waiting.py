@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict_between, predict_rates
 from phasetrace.advise.knobs import BLOCKS
@@ -9,6 +11,7 @@ from phasetrace.advise.queueing import Queue
 from phasetrace.model import Goal, Part, Phase, Prediction, Wait
 
 SMALLER_KV = 2.0  # times the room: an 8-bit cache instead of a 16-bit one; more memory brings about as much
+LEFT = 0.7  # of a gain in throughput: a load has a beginning and an end, with fewer open
 SPARE = 0.9  # of the KV blocks: engines keep a few back
 
 
@@ -57,10 +60,14 @@ def promised(evidence: Evidence, held: Queue, reason: Wait, raised: float) -> Pr
     if evidence.goal is not Goal.THROUGHPUT or evidence.shared is None:
         return predict_between(evidence, more_at_a_time(evidence, held, reason, raised))
     then = max(held.running, min(raised, held.open_requests))
-    return predict_rates(
-        evidence,
-        [1 / (1 - held.held + held.held / gain) for gain in evidence.shared.gain(held.running, then)],
+    # No more is served than is offered.
+    load, most = evidence.offered, math.inf
+    if load is not None and load.served:
+        most = max(1.0, load.rate / load.served)
+    likely, least, highest = (
+        min(most, 1 / (1 - held.held + held.held / gain)) for gain in evidence.shared.gain(held.running, then)
     )
+    return predict_rates(evidence, [likely, 1 + (least - 1) * LEFT, highest])
 
 
 def backlog_left(evidence: Evidence) -> float:

@@ -127,3 +127,49 @@ def test_a_budget_used_up_by_long_prompts() -> None:
     found = said(serve([*chats, *long], token_ms=0.05, budget=512, fixed_ms=4))
     assert found.cause in (Cause.TOKEN_BUDGET, Cause.OVERLOAD)
     assert Cause.TOKEN_BUDGET in [finding.cause for finding in found.findings]
+
+
+def measured(recording: Recording, goal: Goal) -> float:
+    found = breakdown(recording)
+    if goal is Goal.THROUGHPUT:
+        return found.throughput_tok_s or 0.0
+    of = {
+        Goal.TTFT: [r.ttft_ns or 0 for r in found.requests],
+        Goal.E2E: [r.e2e_ns for r in found.requests],
+        Goal.TPOT: [r.tpot_ns or 0 for r in found.requests],
+    }[goal]
+    return sum(of) / len(of) / 1e9
+
+
+BY_HAND = {"num_gpu_blocks_override": 14}
+READING = {"prompt": 1024, "output": 16}
+FIXES: list[tuple[Recording, Recording, Goal]] = [
+    *[(serve(load(40, 60), slots=2), serve(load(40, 60)), goal) for goal in (Goal.TTFT, Goal.E2E)],
+    (serve(load(40, 60), slots=2), serve(load(40, 60)), Goal.THROUGHPUT),
+    (
+        serve(load(40, 60), blocks=14, reserve=True, knobs=BY_HAND),
+        serve(load(40, 60), reserve=True),
+        Goal.E2E,
+    ),
+    (serve(load(20, 700, **READING), budget=128), serve(load(20, 700, **READING)), Goal.TTFT),
+    (serve(load(20, 700, **READING), budget=128), serve(load(20, 700, **READING)), Goal.E2E),
+    (serve(load(40, 400)), serve(load(40, 0), slots=16), Goal.THROUGHPUT),
+    (
+        serve(load(80, 40), slots=8, fixed_ms=1, row_ms=2),
+        serve(load(80, 80), slots=8, fixed_ms=1, row_ms=2),
+        Goal.TTFT,
+    ),
+    (
+        serve(load(40, 100), host=0.5),
+        serve(load(40, 100), fixed_ms=6, row_ms=0.06, token_ms=0.012),
+        Goal.TPOT,
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "goal"), FIXES)
+def test_a_fix_brings_what_was_predicted(before: Recording, after: Recording, goal: Goal) -> None:
+    promised = said(before, goal).findings[0].prediction
+    assert promised is not None
+    assert promised.before == pytest.approx(measured(before, goal), rel=0.05)
+    assert promised.low * 0.95 <= measured(after, goal) <= promised.high * 1.05

@@ -14,6 +14,7 @@ from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestB
 from phasetrace.semconv import Cause
 
 EARLY = 4  # one request in so many, the first that came: they found an engine that was not busy yet
+QUICKEST = 20  # one request in so many
 CLEARLY = 1.5  # times what is served comes: no count of either is so far off
 SPREAD = 4.0  # times the median: prompts that much longer hold the others back
 READ_BOUND = 0.5  # of a full step is fixed: then its budget is too small for the device, whoever waits
@@ -55,12 +56,24 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
         tradeoff="Replicas cost devices; shedding refuses requests.",
         prediction=predict_rates(evidence, [load.rate / load.served, 1.0, 1.1 * load.rate / load.served])
         if evidence.goal is Goal.THROUGHPUT
-        else predict_between(evidence, [_as_early(evidence, early, by) for by in (1.0, 0.7, 1.1)]),
+        else predict_between(
+            evidence,
+            [
+                _as_early(evidence, early),
+                _as_early(evidence, early, by=0.7),
+                _as_early(evidence, _quickest(evidence.requests)),
+            ],
+        ),
     )
 
 
-def _as_early(evidence: Evidence, early: tuple[RequestBreakdown, ...], by: float) -> Saving:
-    """All requests as the first ones, that found the engine free."""
+def _quickest(requests: tuple[RequestBreakdown, ...]) -> tuple[RequestBreakdown, ...]:
+    """Those that had the engine to themselves, as far as any had."""
+    return tuple(sorted(requests, key=lambda r: r.ttft_ns or r.e2e_ns)[: max(1, len(requests) // QUICKEST)])
+
+
+def _as_early(evidence: Evidence, early: tuple[RequestBreakdown, ...], by: float = 1.0) -> Saving:
+    """All requests as those, that found the engine free."""
     first = statistics.fmean(r.ttft_ns or 0 for r in early)
     token = statistics.fmean(r.tpot_ns or 0 for r in early)
     written = [(r, (r.request.longest_output or 1) - 1) for r in evidence.requests if r.tpot_ns]

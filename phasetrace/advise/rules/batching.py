@@ -134,7 +134,7 @@ def _served(evidence: Evidence) -> Finding | NotEnoughData | None:
         if evidence.engine == "vllm"
         else evidence.typed(Cause.SMALL_BATCH),
         tradeoff="Each token takes a little longer; more KV cache is used.",
-        prediction=predict_rates(evidence, gains),
+        prediction=predict_rates(evidence, (gains[0], gains[1] * UNEVEN, gains[2])),
     )
 
 

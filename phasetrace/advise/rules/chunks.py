@@ -131,6 +131,8 @@ def _left(
     else:
         on_cpu = model is not None and model.device == "cpu"
         each = [step / ridge for ridge in (CPU_RIDGE if on_cpu else RIDGE)]
+        each[-1] = min(each[-1], max((chunk - step) / max(1, budget - 1), step / RIDGE[-1]))
+    each = [min(token, chunk / budget) for token in each]  # a chunk's time holds all of its arithmetic
     most, expected, least = (
         sum(step + token * (r.new_prompt_tokens or 0) for r in chunked)
         if chunk >= SEEN * step
