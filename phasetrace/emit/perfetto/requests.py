@@ -23,8 +23,9 @@ def requests(breakdown: Breakdown, tracks: Tracks) -> Iterator[Event]:
     kinds |= {r.id: FAILED for r in breakdown.failed}
     processes = {request.span_id: request for request in recording.requests}
     ordered = sorted(recording.requests, key=lambda r: (r.arrival_ns, r.id))
+    alone = replace(recording, requests=tuple(ordered), stages=())
     maker = SpanMaker(budget=SpanBudget(limit=_ROOM), for_file=False)
-    for group in maker.spans(replace(recording, requests=tuple(ordered)), breakdown.stalls):
+    for group in maker.spans(alone, breakdown.stalls):
         lines: dict[str, tuple[Line, str]] = {}  # span id -> its line and category
         for _, span in each_span(group):
             if span.get(A.ID) is not None:

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from phasetrace import analyze
-from phasetrace.model import Breakdown, Interval, Pause, Request, RequestStatus, Stall, StallCause, StepCount
+from phasetrace.model import (
+    Breakdown,
+    Interval,
+    Pause,
+    Request,
+    RequestStatus,
+    Stage,
+    Stall,
+    StallCause,
+    StepCount,
+)
 from phasetrace.model import Sequence as Row
 from tests.builders import EPOCH, MS, PROCESS, recording, request, steps
 
@@ -31,8 +41,11 @@ def server() -> Breakdown:
     second = served("second", taken, 3, 6, (StepCount(3, 400), StepCount(4, 300)), queue_ms=12)
     third = replace(served("third", taken, 4, 5, ()), status=RequestStatus.FAILED, error_type="ValueError")
     pauses = [Pause(PROCESS, "gc", ends[7] + MS, ends[7] + 9 * MS, {"generation": 2})]
-    found = analyze.breakdown(recording(first, second, third, steps=[taken], pauses=tuple(pauses)))
-    late = Stall("first", ends[2], ends[3], 10 * MS, StallCause.OTHERS_PREFILL, ("second",))
+    stages = (Stage(PROCESS, "model-load", EPOCH - 900 * MS, EPOCH - 400 * MS),)
+    found = analyze.breakdown(
+        recording(first, second, third, steps=[taken], pauses=tuple(pauses), stages=stages)
+    )
+    late = Stall("first", ends[2], ends[3], 10 * MS, StallCause.OTHERS_PREFILL, ("second", "gone"))
     return replace(found, stalls=(late, replace(late, begin_ns=ends[3], end_ns=ends[4])))
 
 

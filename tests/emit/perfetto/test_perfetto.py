@@ -79,7 +79,7 @@ def test_streams_that_run_at_once_have_lines_of_their_own() -> None:
 
 def test_what_became_of_a_request_is_its_category() -> None:
     kinds = {e["cat"] for e in events(server()) if e["ph"] == "X"}
-    assert kinds == {"diagnosed", "failed", "step", "pause"}
+    assert kinds == {"diagnosed", "failed", "step", "pause", "stage", "stall"}
 
 
 def test_without_steps_there_are_requests_alone() -> None:

@@ -34,8 +34,8 @@ SELECT t.name, MAX(c.value) AS most FROM counter c JOIN process_counter_track t 
 GROUP BY t.name
 """
 ARROWS = """
-SELECT i.name AS begin, o.name AS end FROM flow f
-JOIN slice i ON f.slice_out = i.id JOIN slice o ON f.slice_in = o.id
+SELECT i.name AS begin, o.name AS end, p.name AS inside FROM flow f
+JOIN slice i ON f.slice_out = i.id JOIN slice o ON f.slice_in = o.id JOIN slice p ON o.parent_id = p.id
 """
 LINES = """
 SELECT p.name AS process, t.name AS line FROM thread t JOIN process p USING (upid)
@@ -76,7 +76,8 @@ def test_sql_finds_what_diagnose_says(ask: Ask) -> None:
         "KV blocks used": 14,
         "prompt tokens read": 400,
     }
-    assert arrows == [{"begin": "prefill chunk", "end": "token"}] * 2
+    arrow = {"begin": "prefill chunk", "end": "others' prompts", "inside": "token"}
+    assert arrows == [arrow] * 2
     assert {row["process"] for row in lines} == {"app.py (1)"}
-    assert [row["line"] for row in lines][:2] == ["engine steps", "pauses"] and len(lines) == 5
+    assert [row["line"] for row in lines][:3] == ["engine steps", "pauses", "start"] and len(lines) == 6
     assert errors == []
