@@ -63,6 +63,7 @@ def _requests(shown: Sequence[RequestBreakdown], start: int, table: StepTable, k
         "cached": packed(_known(r.request.cached_tokens) for r in shown),
         "output": packed(_known(r.request.output_tokens) for r in shown),
         "apart": packed(int(r.warm_up or r.request.status is not RequestStatus.OK) for r in shown),
+        "several": packed(int(any(y.tokens != 1 for y in r.request.yields)) for r in shown),
         "warm_up": packed(int(r.warm_up) for r in shown),
         "first_row": packed(first for first, _ in rows),
         "end_row": packed(end for _, end in rows),

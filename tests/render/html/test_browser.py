@@ -175,7 +175,7 @@ def test_zoom_by_wheel_buttons_and_charts(tab: Tab) -> None:
     page.mouse.wheel(0, -400)
     page.keyboard.up("Control")
     wheeled = tab.paint()
-    page.get_by_role("button", name="Show the whole run").click()
+    page.get_by_role("button", name="All: show the whole run").click()
     page.mouse.move(5, 5)
     assert whole != wheeled and tab.paint() == whole
     page.locator("[data-chart=running]").scroll_into_view_if_needed()

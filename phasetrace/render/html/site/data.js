@@ -7,7 +7,7 @@ export const report = data.report;
 
 const REQUESTS = [
   "arrival", "pieces", "piece_phase", "piece_end", "e2e_ns", "ttft_ns", "tpot_ns",
-  "prompt", "cached", "output", "warm_up", "apart", "first_row", "end_row",
+  "prompt", "cached", "output", "warm_up", "apart", "several", "first_row", "end_row",
 ];
 const STEPS = ["end", "idle", "running", "waiting", "kv_blocks", "prefill"];
 
@@ -50,6 +50,7 @@ function requestAt(i, id, packed, columns) {
     output: known("output"),
     warmUp: columns.warm_up[i] === 1,
     apart: columns.apart[i] === 1, // of no statistics: warm-up, failed, cut off
+    several: columns.several[i] === 1, // a step may have given several tokens, or none
     rows: [columns.first_row[i], columns.end_row[i]],
     ended: packed.ended[i],
     chunks: packed.chunks[i],

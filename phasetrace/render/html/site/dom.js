@@ -24,7 +24,7 @@ export function section(title, hint, ...children) {
 }
 
 export function table(head, rows, props = {}) {
-  const cells = (tag, row) => row.map((cell, i) => el(tag, { class: i ? "" : "name", scope: tag === "th" ? "col" : null }, cell));
+  const cells = (tag, row) => row.map((cell, i) => el(cell === "" ? "td" : tag, { class: i ? "" : "name", scope: tag === "th" && cell ? "col" : null }, cell));
   return el(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": props.label ?? head.filter(Boolean).join(", ") },

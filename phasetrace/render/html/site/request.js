@@ -41,7 +41,7 @@ export class RequestPanel {
       el("p", { class: "about" }, ...said(request).map((text) => el("span", {}, text))),
       phaseBar(phasesOf(request), "Phases of this request", 0.09),
       tokens ? plot : el("p", { class: "hint" }, "When its tokens came was not recorded, or is left out of this file."),
-      tokens && el("p", { class: "hint" }, `Each mark is a token: how long after the one before it came. Typical ${duration(tokens.typical * US)}.`),
+      tokens && el("p", { class: "hint" }, `Each mark is ${request.several ? "a step, which may have given several tokens" : "a token"}: how long after the one before it came. Typical ${duration(tokens.typical * US)}.`),
       this.stalls(request, tokens),
       this.chunks(request),
       this.paid(request),
@@ -64,7 +64,7 @@ export class RequestPanel {
       "div",
       { class: "stalls" },
       el("h4", {}, `${counted(request.stalls.length, "stall")}${more > 0 ? `, the ${rows.length} longest` : ""}`),
-      table(["after arrival", "token", "waited", "of the usual", "because of", "by"], rows, { label: "Stalls" }),
+      table(["after arrival", request.several ? "step" : "token", "waited", "of the usual", "because of", "by"], rows, { label: "Stalls" }),
     );
   }
 
@@ -80,7 +80,7 @@ export class RequestPanel {
       .filter(([who]) => who === place)
       .slice(0, 6)
       .map(([, by, ns]) => [this.link(by), duration(ns)]);
-    return rows.length ? el("div", { class: "stalls" }, el("h4", {}, "Whose prompts it waited for"), table(["request", "decode time it cost"], rows, { label: "Interference" })) : null;
+    return rows.length ? el("div", { class: "stalls" }, el("h4", {}, "Whose prompts it waited for"), table(["request", "decode time it cost"], rows, { label: "Prompts that it waited for" })) : null;
   }
 
   link(place) {
@@ -139,5 +139,5 @@ function tell(plot, request, { times, gaps }, late, note) {
   if (i === null || i === undefined || !note) return;
   const stall = late.get(times[i + 1]);
   const when = duration((times[i + 1] - request.arrival) * US);
-  note.textContent = `token ${count(i + 2)} at +${when}: ${duration(gaps[i] * US)}${stall ? `, stalled by ${stall.cause}` : ""}`;
+  note.textContent = `${request.several ? "step" : "token"} ${count(i + 2)} at +${when}: ${duration(gaps[i] * US)}${stall ? `, stalled by ${stall.cause}` : ""}`;
 }

@@ -41,7 +41,7 @@ export function whereTheTimeWent() {
     "Where the time went",
     `100 % is the wall clock of ${counted(report.requests.diagnosed, "request")}, added up.`,
     phaseBar(shown, "The share of each phase"),
-    table(["phase", "time", "share", "of it, in percent of the whole"], legend, { class: "legend", label: "Phases" }),
+    table(["phase", "time", "share", "parts, in percent of the whole"], legend, { class: "legend", label: "Phases" }),
   );
 }
 

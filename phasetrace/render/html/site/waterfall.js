@@ -42,7 +42,7 @@ export class Waterfall {
       el("span", { class: "spring" }),
       button("−", () => this.view.zoom(2), { "aria-label": "Zoom out" }),
       button("+", () => this.view.zoom(0.5), { "aria-label": "Zoom in" }),
-      button("All", () => this.view.reset(), { "aria-label": "Show the whole run" }),
+      button("All", () => this.view.reset(), { "aria-label": "All: show the whole run" }),
     );
   }
 
