@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from phasetrace.analyze.host_use import HostUse, host_use
 from phasetrace.analyze.metrics import busy_ns, percentiles, throughput_tok_s
 from phasetrace.analyze.step_load import StepLoad, step_load
 from phasetrace.analyze.step_table import StepTable
@@ -47,6 +48,7 @@ def group_of(
         return Group(requests=len(breakdown.failed) or None)
     load = StepLoad() if order == "first" else step_load(breakdown, requests, steps)
     found = percentiles(requests, steps)
+    used = host_use(breakdown.recording, (r.request for r in requests))
     facts = process.facts if process is not None else {}
     stall = next((p for p in breakdown.stall_patterns if p.period_ns and p.cause not in NEIGHBOURS), None)
     failed = len(breakdown.failed) if order != "first" else 0
@@ -56,6 +58,8 @@ def group_of(
         succeeded=len(requests),
         order=order,
         cpu_cores=_number(facts.get("cores")),
+        cpu_utilization=_of_cores(used, _number(facts.get("cores"))),
+        gpu_utilization=used.device_busy if used is not None else None,
         threads=_number(facts.get("threads")),
         stall_s=stall.typical_ns / S if stall else None,
         stall_period_s=stall.period_ns / S if stall and stall.period_ns else None,
@@ -67,6 +71,12 @@ def group_of(
         **_asked([r.request for r in requests], facts),
         **_load(load, requests),
     )
+
+
+def _of_cores(used: HostUse | None, cores: float | None) -> float | None:
+    if used is None or not cores:
+        return None
+    return min(1.0, used.cpu_ns / (used.wall_ns * cores))
 
 
 def _arrivals(requests: Sequence[Request]) -> Fields:
