@@ -53,7 +53,9 @@ def test_several_files_are_one_recording(trace: Path, capsys: Captured) -> None:
     assert json.loads(capsys.readouterr().out)["requests"]["total"] == 6
 
 
-@pytest.mark.parametrize(("name", "begins"), [("r.json", "{"), ("r.md", "### "), ("r.txt", "")])
+@pytest.mark.parametrize(
+    ("name", "begins"), [("r.json", "{"), ("r.md", "### "), ("r.html", "<!doctype html>"), ("r.txt", "")]
+)
 def test_the_ending_of_the_output_says_the_format(
     trace: Path, name: str, begins: str, capsys: Captured
 ) -> None:

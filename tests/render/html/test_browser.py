@@ -14,7 +14,7 @@ from phasetrace import advise, analyze
 from phasetrace.model import Diagnosis
 from phasetrace.render import html, json_report, units
 from tests.render.html import scenes
-from tests.render.html.browser import Tab, chromium
+from tests.render.html.browser import Tab, chromium, missing
 from tests.render.html.test_report import HOSTILE, hostile
 
 WATERFALL = ".waterfall"
@@ -29,7 +29,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def report(served: Diagnosis, parts: html.Parts, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if parts.charts is None:
-        pytest.skip("this copy was built without charts; building it anew fetches them")
+        missing("this copy was built without charts; building it anew fetches them")
     file = tmp_path_factory.mktemp("report") / "report.html"
     file.write_text(html.report(served, parts), encoding="utf-8")
     return file
