@@ -9,6 +9,7 @@ from phasetrace.advise import rules
 from phasetrace.advise.evidence import gather
 from phasetrace.advise.rules import (
     RULES,
+    adapters,
     admission,
     batching,
     chunks,
@@ -29,6 +30,7 @@ from phasetrace.semconv import Cause
 from tests.advise import scenes
 
 MODULES = (
+    adapters,
     admission,
     batching,
     chunks,

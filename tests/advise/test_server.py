@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phasetrace.advise import diagnose
+from phasetrace.advise.evidence import gather
+from phasetrace.advise.rules.adapters import lora
 from phasetrace.analyze import breakdown
-from phasetrace.model import Diagnosis, Goal, Recording
+from phasetrace.model import Diagnosis, Finding, Goal, Part, Recording
 from phasetrace.semconv import Cause
 from tests.advise.server import Asked, load, serve
 from tests.builders import MS
@@ -127,6 +130,24 @@ def test_a_budget_used_up_by_long_prompts() -> None:
     found = said(serve([*chats, *long], token_ms=0.05, budget=512, fixed_ms=4))
     assert found.cause in (Cause.TOKEN_BUDGET, Cause.OVERLOAD)
     assert Cause.TOKEN_BUDGET in [finding.cause for finding in found.findings]
+
+
+def adapted(recording: Recording, every: int, slower: float) -> Recording:
+    """Every so many steps hold an adapter, and take longer for it."""
+    (steps,) = recording.steps
+    used = np.arange(len(steps)) % every == 0
+    length = ((steps.end_ns - steps.begin_ns) * np.where(used, slower, 1.0)).astype(np.int64)
+    ends = steps.begin_ns[0] + np.cumsum(length)
+    parts = {Part.FORWARD: length}
+    moved = replace(steps, begin_ns=ends - length, end_ns=ends, parts=parts, adapters=used.astype(np.int64))
+    return replace(recording, steps=(moved,))
+
+
+@pytest.mark.parametrize(("slower", "cause"), [(2.0, True), (1.02, False)])
+def test_adapters_that_make_steps_longer(slower: float, cause: bool) -> None:
+    recording = adapted(serve(load(40, 200), settings={"lora": True}), 2, slower)
+    found = lora(replace(gather(breakdown(recording)), goal=Goal.TPOT))
+    assert isinstance(found, Finding) is cause
 
 
 def measured(recording: Recording, goal: Goal) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.rules import (
+    adapters,
     admission,
     batching,
     chunks,
@@ -26,6 +27,7 @@ from phasetrace.model import Finding, NotEnoughData
 Rule = Callable[[Evidence], Finding | NotEnoughData | None]
 
 RULES: tuple[Rule, ...] = (
+    adapters.lora,
     admission.grammar_compile,
     admission.overload,
     admission.token_budget,
