@@ -75,7 +75,8 @@ class Meters:
             looks = {Metric.RUNNING: _running, Metric.WAITING: _waiting, Metric.KV_USAGE: self._kv_usage}
             gauges = {metric: self._gauge(look) for metric, look in looks.items()}
             gauges[Metric.MEMORY] = self._memory_used
-            service = service_name(next(iter(self._processes.values()), None))
+            processes = self._processes.values()
+            service = service_name(next(iter(processes), None), processes)
             self._instruments = Instruments(self._reader, service, gauges)
         add = self._instruments.add
         for request in recording.requests:

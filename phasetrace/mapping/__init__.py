@@ -5,7 +5,7 @@ whatever was recorded comes back equal, except that pieces of a stream of steps 
 """
 
 from phasetrace.mapping.budget import Detail, SpanBudget
-from phasetrace.mapping.recording_spans import SpanMaker, from_spans, to_spans
+from phasetrace.mapping.recording_spans import SpanMaker, from_spans, service_name, to_spans
 from phasetrace.mapping.span import (
     Attributes,
     Event,
@@ -30,5 +30,6 @@ __all__ = [
     "Value",
     "derived_id",
     "from_spans",
+    "service_name",
     "to_spans",
 ]

@@ -42,6 +42,7 @@ from phasetrace.model import (
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
+_NO_SCRIPT = "-c"
 Of = TypeVar("Of", Request, Stage)
 
 
@@ -120,14 +121,21 @@ class SpanMaker:
             resource[A.PROCESS_PID] = process.pid
             if process.executable:
                 resource[A.PROCESS_EXECUTABLE] = process.executable
-        resource[A.SERVICE_NAME] = service_name(process)
+        resource[A.SERVICE_NAME] = service_name(process, self._processes.values())
         return resource
 
 
-def service_name(process: Process | None) -> str:
-    """What a process is called where several services meet: its script."""
-    script = process.script if process is not None else None
-    return script.removesuffix(".py") if script else "phasetrace"
+def service_name(process: Process | None, processes: Iterable[Process]) -> str:
+    """What a process is called where several services meet: its script, or that of who started it.
+
+    The processes that an engine starts for itself run no script; they are a part of the same service.
+    """
+    by_pid = {known.pid: known for known in processes}
+    while process is not None:
+        if process.script and process.script != _NO_SCRIPT:
+            return process.script.removesuffix(".py")
+        process = by_pid.pop(process.parent_pid, None)
+    return "phasetrace"
 
 
 def from_spans(groups: Iterable[ResourceSpans]) -> Recording:

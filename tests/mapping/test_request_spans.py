@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
-from phasetrace.mapping import Detail, ResourceSpans, Span, SpanMaker, TokenSpans, to_spans
+from phasetrace.mapping import Detail, ResourceSpans, Span, SpanMaker, TokenSpans, service_name, to_spans
 from phasetrace.model import Interval, Recording, RequestStatus, Stall, StallCause, StepCount
 from phasetrace.semconv import Attribute as A
-from tests.builders import EPOCH, MS, generation, recording, request, steps
+from tests.builders import EPOCH, MS, generation, process, recording, request, steps
 
 TRACE, PARENT = "ab" * 16, "cd" * 8
 
@@ -220,3 +221,14 @@ def test_a_stall_stays_alone_where_tokens_share_spans() -> None:
     assert found.attributes[A.TOKEN_INDEX] == 1001 and found.links == ()
     counts = [n for g in groups for t in g.tokens for n in t.count.tolist()]
     assert sum(counts) + 1 == 1999 and max(per_trace(groups).values()) <= 1000
+
+
+def test_what_an_engine_starts_for_itself_is_the_service_of_who_started_it() -> None:
+    server = process("a" * 16, script="api_server.py")
+    core = replace(process("b" * 16, script="-c"), pid=2, parent_pid=1)
+    worker = replace(process("c" * 16, script="-c"), pid=3, parent_pid=2)
+    family = (server, core, worker)
+    assert [service_name(one, family) for one in family] == ["api_server"] * 3
+    assert service_name(core, (core, worker)) == "phasetrace" == service_name(None, family)
+    loop = replace(core, parent_pid=2)
+    assert service_name(loop, [loop]) == "phasetrace"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from phasetrace.emit.text import valid
+from phasetrace.mapping import service_name
 from phasetrace.model import Process
 
 Event = dict[str, Any]
@@ -62,9 +63,7 @@ class Tracks:
 
     def _name(self, process: str) -> str:
         known = self._known.get(process)
-        if known is None:
-            return process
-        return f"{known.script or known.executable or 'process'} ({known.pid})"
+        return process if known is None else f"{service_name(known, self._known.values())} ({known.pid})"
 
 
 def short(text: str) -> str:

@@ -21,7 +21,7 @@ def events(found: Breakdown) -> list[dict[str, Any]]:
 def test_a_line_for_the_steps_and_one_for_each_request() -> None:
     made = events(analyze.breakdown(generation(tokens=4)))
     names = [e["args"]["name"] for e in made if e["ph"] == "M" and "name" in e["args"]]
-    assert names == ["app.py (1)", "engine steps", "text_completion tiny r1"]
+    assert names == ["app (1)", "engine steps", "text_completion tiny r1"]
     slices = [e for e in made if e["ph"] == "X"]
     by_line = {line: [e["name"] for e in slices if e["tid"] == line] for line in (1, 2)}
     assert by_line[1] == ["step: prefill", *["step: decode"] * 3]
