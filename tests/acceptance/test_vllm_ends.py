@@ -22,12 +22,18 @@ ENDS = {
     "worker": signal.SIGKILL,
     "API server": signal.SIGTERM,
 }
+TITLES = {"engine core": "VLLM::EngineCore", "worker": "VLLM::Worker", "API server": "api_server"}
+
+
+def command_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def descendants(pid: int) -> list[int]:
     """Of a process, in the order in which they were started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [found for child in map(int, children) for found in (child, *descendants(child))]
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for thread in threads for child in thread.read_text().split()]
+    return [found for child in children for found in (child, *descendants(child))]
 
 
 async def interrupted(server: Server, victim: int, number: signal.Signals) -> None:
@@ -40,7 +46,7 @@ async def interrupted(server: Server, victim: int, number: signal.Signals) -> No
     waiting = asyncio.create_task(long)
     await asyncio.sleep(1.0)
     os.kill(victim, number)
-    await asyncio.wait([waiting], timeout=PATIENCE_S)
+    await asyncio.wait_for(asyncio.gather(waiting, return_exceptions=True), PATIENCE_S)
 
 
 def of_role(recording: Recording, role: str) -> Process:
@@ -52,9 +58,8 @@ def test_what_was_recorded_is_there_and_who_ended_is_named(
     role: str, vllm: Engine, tiny_model: Path, tmp_path: Path
 ) -> None:
     with recorded_server(vllm, tmp_path, tiny_model, ["--max-model-len", "1024"]) as server:
-        tree = descendants(server.process.pid)
-        named = {"API server": tree[0], "engine core": tree[1], "worker": tree[-1]}
-        asyncio.run(interrupted(server, named[role], ENDS[role]))
+        victim = next(pid for pid in descendants(server.process.pid) if TITLES[role] in command_line(pid))
+        asyncio.run(interrupted(server, victim, ENDS[role]))
         time.sleep(1)
     assert server.run is not None
     recording = server.run.recording
@@ -67,7 +72,7 @@ def test_what_was_recorded_is_there_and_who_ended_is_named(
     (cut,) = (request for request in recording.requests if request.status is not RequestStatus.OK)
     assert cut.first_step is not None and cut.last_step is not None
     assert cut.last_step - cut.first_step > 10
-    print(tree, [(p.pid, p.facts.get("role")) for p in recording.processes])
     if role != "API server":
         process = of_role(recording, role)
+        assert process.pid == victim
         assert any(f"{role} (process {process.pid})" in defect.defect for defect in recording.defects)

@@ -43,11 +43,10 @@ def recorded_server(
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [str(engine.python), "-m"]
     if servers == 1:
-        command += ["vllm.entrypoints.openai.api_server", "--model", str(model)]
+        command = [str(engine.python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     else:
-        command += ["vllm.entrypoints.cli.main", "serve", str(model), "--api-server-count", str(servers)]
+        command = engine.application("vllm_servers.py", str(model), "--api-server-count", str(servers))
     command += ["--host", "127.0.0.1", "--port", str(port), *PLAIN, *options]
     folder.mkdir(parents=True, exist_ok=True)
     with (
