@@ -99,9 +99,9 @@ def test_every_picture_is_there(tab: Tab) -> None:
     assert tab.page.locator("[data-chart] canvas, [data-chart].plot canvas").count() >= 8
     for title in (
         "Who owns the percentiles",
-        "What held tokens up",
+        "Stalls by cause",
         "Who slowed the others",
-        "What a step costs",
+        "Step cost",
         "What this rests on",
     ):
         assert tab.page.get_by_role("heading", name=title).count() == 1

@@ -19,7 +19,7 @@ export function distributions(run) {
     const note = el("output", { class: "figure" });
     return el("div", { class: "small-chart", "data-chart": name }, el("h3", {}, metricName(name), note), plot);
   });
-  return charts.length ? section("How it was spread", "Requests by their time; lines are percentiles, and the SLO where one was given.", el("div", { class: "three" }, ...charts)) : null;
+  return charts.length ? section("Distributions", "Requests by their time; lines are percentiles, and the SLO where one was given.", el("div", { class: "three" }, ...charts)) : null;
 }
 
 function draw(host, name, values, note) {

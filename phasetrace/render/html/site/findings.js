@@ -49,7 +49,7 @@ export function stalls() {
     seconds(p.lost_s),
     p.period_s === null ? "" : `every ${seconds(p.period_s)}`,
   ]);
-  return section("What held tokens up", "Steps whose tokens came much later than usual, by what caused it.",
+  return section("Stalls by cause", "Steps whose tokens came much later than usual, by what caused it.",
     table(["because of", "stalls", "typical", "lost in all", ""], rows, { class: "figures", label: "Stalls by cause" }));
 }
 
@@ -81,7 +81,7 @@ const SCALE = { per_context: 1e3, per_attention: 1e6 };
 export function stepCosts() {
   const models = data.step_costs.filter((model) => model.terms.some((term) => term.seconds > 0));
   if (!models.length) return null;
-  return section("What a step costs", "Fitted on the steps of this run.", ...models.map((model) => {
+  return section("Step cost", "Fitted on the steps of this run.", ...models.map((model) => {
     const rows = model.terms.filter((term) => term.seconds > 0).map(({ term, seconds: s, low, high }) => {
       const scale = SCALE[term] ?? 1;
       return [TERMS[term] ?? term, seconds(s * scale), `${seconds(low * scale)} to ${seconds(high * scale)}`];

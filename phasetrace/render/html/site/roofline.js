@@ -15,7 +15,7 @@ export function roofline() {
     ? "Each point is steps of like size; the line is what the machine can do. Attention and the KV cache are not counted."
     : "Each point is steps of like size. What the machine can do is not known: phasetrace bench measures it, and --ceilings brings it here.";
   queueMicrotask(() => draw(host, points, bandwidth, flops, note));
-  return section("How well the machine was used", hint,
+  return section("Roofline", hint,
     el("p", { class: "keys" }, key("decode", "steps that only decode"), key("prefill", "steps that read prompts"), note), host);
 }
 

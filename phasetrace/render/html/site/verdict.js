@@ -17,6 +17,7 @@ export function verdict() {
     `goal ${metricName(goal)}`,
     slo && `SLO ${Object.entries(slo).map(([metric, s]) => `${metricName(metric)} ${seconds(s)}`).join(", ")}`,
     requests.warm_up && `${count(requests.warm_up)} warm-up apart`,
+    recorded(data.run),
     requests.failed && `${count(requests.failed)} failed apart`,
   ];
   return el(
@@ -26,6 +27,12 @@ export function verdict() {
     el("h1", { id: "verdict" }, report.verdict),
     el("p", { class: "about" }, ...about.filter(Boolean).map((said) => el("span", {}, said))),
   );
+}
+
+// When the first request arrived, where the trace counts time as clocks do.
+function recorded(run) {
+  const ms = run ? run.start_ns / 1e6 : 0;
+  return ms > Date.UTC(2000) && ms < Date.UTC(2200) && `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
 export function whereTheTimeWent() {
@@ -131,7 +138,7 @@ export function metrics() {
   const throughput = report.metrics.throughput_tok_s;
   if (!rows.length && throughput === null) return null;
   return section(
-    "What users felt",
+    "Latency and throughput",
     throughput === null ? null : el("span", {}, "Throughput ", el("b", { id: "throughput" }, rate(throughput))),
     rows.length ? table(["", "p50", "p95", "p99", ...(report.slo ? ["SLO"] : [])], rows, { class: "figures", label: "Percentiles" }) : null,
   );
