@@ -1,50 +1,21 @@
 """What holds for every rule, whatever it looks at."""
 
 import inspect
+from importlib import import_module
 from importlib.resources import files
+from pkgutil import iter_modules
 
 import pytest
 
 from phasetrace.advise import rules
 from phasetrace.advise.evidence import gather
-from phasetrace.advise.rules import (
-    RULES,
-    adapters,
-    admission,
-    batching,
-    chunks,
-    data,
-    decode,
-    frontend,
-    host,
-    neighbours,
-    prefill,
-    prefix,
-    queue,
-    speculation,
-    step_cost,
-)
+from phasetrace.advise.rules import RULES
 from phasetrace.analyze import breakdown
 from phasetrace.model import Finding, NotEnoughData, Recording
 from phasetrace.semconv import Cause
 from tests.advise import scenes
 
-MODULES = (
-    adapters,
-    admission,
-    batching,
-    chunks,
-    data,
-    decode,
-    frontend,
-    host,
-    neighbours,
-    prefill,
-    prefix,
-    queue,
-    speculation,
-    step_cost,
-)
+MODULES = [import_module(f"{rules.__name__}.{found.name}") for found in iter_modules(rules.__path__)]
 NAMES = [rule.__name__.replace("_", "-") for rule in RULES]
 
 
