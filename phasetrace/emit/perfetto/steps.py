@@ -94,9 +94,9 @@ def _what(about: dict[str, Any]) -> str:
     """What a step did. A row that decodes computes a position, one that reads a prompt may compute many."""
     prompt = about.get(_READ, 0)
     if not prompt:
-        return "step: decode"
+        return "decode"
     more = about.get("positions computed", prompt) > prompt
-    return "step: prefill and decode" if more else "step: prefill"
+    return "prefill and decode" if more else "prefill"
 
 
 def _counters(piece: Steps, prompt: Ints | None, line: Line, suffix: str, tracks: Tracks) -> Iterator[Event]:

@@ -32,7 +32,7 @@ class Tracks:
         """Make sure that there is a line for `what`; the events that name it."""
         number = self._numbers.get(process)
         if number is None:
-            number = self._numbers[process] = len(self._numbers) + 1
+            number = self._numbers[process] = self._number(process)
             yield _named("process_name", number, 0, self._name(process))
         if (process, what) not in self._lines:
             line = len(self._lines) + 1
@@ -63,7 +63,14 @@ class Tracks:
 
     def _name(self, process: str) -> str:
         known = self._known.get(process)
-        return process if known is None else f"{service_name(known, self._known.values())} ({known.pid})"
+        return process if known is None else service_name(known, self._known.values())
+
+    def _number(self, process: str) -> int:
+        """Its process id, which viewers show; not where another host's process has the same."""
+        known, taken = self._known.get(process), self._numbers.values()
+        if known is not None and known.pid not in taken:
+            return known.pid
+        return max(taken, default=0) + 1
 
 
 def short(text: str) -> str:

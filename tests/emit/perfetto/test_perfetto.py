@@ -8,8 +8,9 @@ from typing import Any
 
 from phasetrace import analyze
 from phasetrace.emit.perfetto import to_perfetto
+from phasetrace.emit.perfetto.tracks import Tracks
 from phasetrace.model import Breakdown
-from tests.builders import generation, recording, request
+from tests.builders import generation, process, recording, request
 from tests.emit.perfetto.scene import STEPS_MS, server
 
 
@@ -21,10 +22,10 @@ def events(found: Breakdown) -> list[dict[str, Any]]:
 def test_a_line_for_the_steps_and_one_for_each_request() -> None:
     made = events(analyze.breakdown(generation(tokens=4)))
     names = [e["args"]["name"] for e in made if e["ph"] == "M" and "name" in e["args"]]
-    assert names == ["app (1)", "engine steps", "text_completion tiny r1"]
+    assert names == ["app", "engine steps", "text_completion tiny r1"]
     slices = [e for e in made if e["ph"] == "X"]
     by_line = {line: [e["name"] for e in slices if e["tid"] == line] for line in (1, 2)}
-    assert by_line[1] == ["step: prefill", *["step: decode"] * 3]
+    assert by_line[1] == ["prefill", *["decode"] * 3]
     assert by_line[2] == ["text_completion tiny", "prefill", "decode", *["token"] * 3]
     request = next(e for e in slices if e["tid"] == 2)
     assert request["ts"] == 0 and all(e["ts"] + e["dur"] <= request["dur"] for e in slices)
@@ -34,9 +35,9 @@ def test_steps_say_what_they_did() -> None:
     steps = [e for e in events(server()) if e.get("cat") == "step"]
     assert [e["dur"] for e in steps] == [ms * 1000 for ms in STEPS_MS]
     assert [e["name"] for e in steps[:4]] == [
-        "step: prefill",
-        *["step: decode"] * 2,
-        "step: prefill and decode",
+        "prefill",
+        *["decode"] * 2,
+        "prefill and decode",
     ]
     assert steps[3]["args"]["prompt tokens read"] == 400
 
@@ -92,3 +93,12 @@ def test_names_from_elsewhere_are_cut_and_valid() -> None:
     found = generation(name=hostile, external_id=hostile + "\ud800", error_type="\ud800" + hostile)
     data = b"".join(to_perfetto(analyze.breakdown(replace(found, processes=()))))
     assert len(data) < 20_000 and json.loads(data)
+
+
+def test_processes_have_their_ids_and_never_the_same() -> None:
+    made = [process("a" * 16), process("b" * 16), replace(process("c" * 16), pid=7)]
+    tracks = Tracks(made, 0)
+    named = [
+        event for one in made for event in tracks.line(one.key, "x", "x") if event["name"] == "process_name"
+    ]
+    assert [event["pid"] for event in named] == [1, 2, 7]

@@ -78,6 +78,6 @@ def test_sql_finds_what_diagnose_says(ask: Ask) -> None:
     }
     arrow = {"begin": "prefill chunk", "end": "others' prompts", "inside": "token"}
     assert arrows == [arrow] * 2
-    assert {row["process"] for row in lines} == {"app (1)"}
+    assert {row["process"] for row in lines} == {"app"}
     assert [row["line"] for row in lines][:3] == ["engine steps", "pauses", "start"] and len(lines) == 6
     assert errors == []
