@@ -83,6 +83,7 @@ def work():
         resources = f"SELECT unnest(resourceSpans) AS r FROM {lines}"
         scopes = f"SELECT unnest(r.scopeSpans) AS c FROM ({resources})"
         spans, inside = f"SELECT unnest(c.spans) AS s FROM ({scopes})", "attributes"
+    duckdb.sql("SET enable_progress_bar = false")
     return duckdb.sql(f"SELECT count(*), sum(len(s.{inside})) FROM ({spans})").fetchall()
 """,
 }
