@@ -23,14 +23,15 @@ export function section(title, hint, ...children) {
   return el("section", { "aria-labelledby": id }, heading, hint && el("p", { class: "hint" }, hint), ...children);
 }
 
-export function table(head, rows, props = {}) {
+// Where a table is too wide it scrolls; browsers let the keyboard scroll what does.
+export function table(head, rows, { label, ...props } = {}) {
   const cells = (tag, row) => row.map((cell, i) => el(cell === "" ? "td" : tag, { class: i ? "" : "name", scope: tag === "th" && cell ? "col" : null }, cell));
   return el(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": props.label ?? head.filter(Boolean).join(", ") },
+    { class: "scroll" },
     el(
       "table",
-      { class: props.class ?? "" },
+      { "aria-label": label ?? head.filter(Boolean).join(", "), ...props },
       el("thead", {}, el("tr", {}, ...cells("th", head))),
       el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells("td", row)))),
     ),
@@ -50,7 +51,7 @@ export function command(text) {
     );
     setTimeout(() => (copy.textContent = "Copy"), 1600);
   }, { class: "copy" });
-  return el("div", { class: "command" }, el("pre", { tabindex: "0" }, code), copy);
+  return el("div", { class: "command" }, el("pre", {}, code), copy);
 }
 
 // Where the clipboard is out of reach, the text is selected and the user's own key copies it.

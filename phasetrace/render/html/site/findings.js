@@ -32,7 +32,7 @@ export function owners() {
   const rows = (group) => data.owners.filter((owner) => owner.group === group).map((owner) => [
     `${metricName(owner.metric)} p${owner.percentile}`,
     seconds(owner.seconds),
-    phaseBar(owner.phases, "Phases", 0.14),
+    phaseBar(owner.phases, "Phases"),
   ]);
   const shown = (group) => el("div", { class: "group" }, group && el("h3", {}, group), table(["", "", ""], rows(group), { class: "owners", label: group ?? "All requests" }));
   const [all, ...apart] = groups.map(shown);
@@ -95,7 +95,7 @@ export function theData() {
   const { seen, ceilings, unsplit, undecided } = data.caveats;
   const defects = report.data.map(({ defect }) => defect);
   const said = [
-    ...seen.map((text) => ["recorded", text]),
+    ...seen.map((text) => ["coverage", text]),
     ...(ceilings ? [["ceilings", ceilings]] : []),
     ...defects.map((text) => ["defect", text]),
     ...unsplit.map((text) => ["not split", text]),

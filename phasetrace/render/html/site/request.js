@@ -39,7 +39,7 @@ export class RequestPanel {
         button("Close", this.close, { class: "quiet", "aria-label": "Close this request" }),
       ),
       el("p", { class: "about" }, ...said(request).map((text) => el("span", {}, text))),
-      phaseBar(phasesOf(request), "Phases of this request", 0.09),
+      phaseBar(phasesOf(request), "Phases of this request"),
       tokens ? plot : el("p", { class: "hint" }, "When its tokens came was not recorded, or is left out of this file."),
       tokens && el("p", { class: "hint" }, `Each mark is ${request.several ? "a step, which may have given several tokens" : "a token"}: how long after the one before it came. Typical ${duration(tokens.typical * US)}.`),
       this.stalls(request, tokens),

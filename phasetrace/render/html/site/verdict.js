@@ -5,8 +5,6 @@ import { command, el, prose, section, table } from "./dom.js";
 import { onPhase, phaseColor } from "./colors.js";
 import { amount, count, counted, metricName, rate, ratio, seconds, share } from "./format.js";
 
-const SMALL = 0.07; // of the bar: too narrow for a word
-
 export function verdict() {
   const { engine, requests, goal, slo } = report;
   const { model, device } = data.about;
@@ -52,8 +50,8 @@ export function whereTheTimeWent() {
   );
 }
 
-// A bar of 100 %. A phase is named inside where there is room.
-export function phaseBar(phases, label, small = SMALL) {
+// A bar of 100 %. A phase is named inside where there is room; style.css says where.
+export function phaseBar(phases, label) {
   const said = phases.map((p) => `${p.phase} ${share(p.share)}`).join(", ");
   return el(
     "div",
@@ -66,8 +64,8 @@ export function phaseBar(phases, label, small = SMALL) {
           title: `${p.phase} ${seconds(p.seconds)}, ${share(p.share)}`,
           "data-phase": p.phase,
         },
-        p.share >= small && el("span", {}, p.phase),
-        p.share >= small * 1.6 && el("span", { class: "figure" }, share(p.share)),
+        el("span", {}, p.phase),
+        el("span", { class: "figure" }, share(p.share)),
       ),
     ),
   );
