@@ -14,6 +14,7 @@ from phasetrace.advise.table.view import view
 from phasetrace.advise.verdict import healthy, unknown, verdict
 from phasetrace.advise.words import percent
 from phasetrace.analyze.as_table import table_of
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import (
     Breakdown,
     Ceilings,
@@ -36,9 +37,13 @@ def diagnose(
     goal: Goal | None = None,
     slo: Mapping[str, float] | None = None,
     ceilings: Ceilings | None = None,
+    table: StepTable | None = None,
 ) -> Diagnosis:
-    """The verdict on a breakdown, for a goal or an SLO (metric -> seconds) where the user stated one."""
-    evidence = gather(breakdown, ceilings)
+    """The verdict on a breakdown, for a goal or an SLO (metric -> seconds) where the user stated one.
+
+    `table` is that of the recording's steps, and saves making it again.
+    """
+    evidence = gather(breakdown, ceilings, table)
     chosen, why = goals.choose_goal(breakdown, evidence.load, goal, slo)
     evidence = replace(evidence, goal=chosen, goal_stated=bool(goal or slo), slo=slo)
     answers = [rule(evidence) for rule in RULES]

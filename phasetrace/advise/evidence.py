@@ -162,9 +162,11 @@ class Evidence:
         return self.breakdown.recording.models.get(max(spent, key=lambda key: spent[key]))
 
 
-def gather(breakdown: Breakdown, ceilings: Ceilings | None = None) -> Evidence:
+def gather(
+    breakdown: Breakdown, ceilings: Ceilings | None = None, table: StepTable | None = None
+) -> Evidence:
     """Everything that follows from the breakdown alone."""
-    table = step_table(breakdown.recording)
+    table = table or step_table(breakdown.recording)
     prefill = prefill_cost(breakdown.requests)
     step = step_cost([r.request for r in breakdown.requests], table)
     return Evidence(

@@ -4,5 +4,6 @@ Pure: no I/O, no clock, no engine. All work is O(steps + requests); nothing here
 """
 
 from phasetrace.analyze.breakdown import breakdown
+from phasetrace.analyze.step_table import step_table
 
-__all__ = ["breakdown"]
+__all__ = ["breakdown", "step_table"]

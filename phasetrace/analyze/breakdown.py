@@ -23,9 +23,9 @@ from phasetrace.model import (
 )
 
 
-def breakdown(recording: Recording) -> Breakdown:
-    """Where the time of a recording's requests went."""
-    table = step_table(recording)
+def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown:
+    """Where the time of a recording's requests went; `table` saves making the table of its steps again."""
+    table = table or step_table(recording)
     refused, contradictions = checks.refused(recording, table)
     sound = [request for n, request in enumerate(recording.requests) if n not in refused]
     sound.sort(key=lambda request: (request.arrival_ns, request.id))

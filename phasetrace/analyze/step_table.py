@@ -31,6 +31,7 @@ PART_ORDER = (
 GC_COLUMN = PART_ORDER.index(Part.GC)
 OTHER_COLUMN = PART_ORDER.index(Part.OTHER)
 UNKNOWN = -1  # in the columns of counts
+AT_ONCE = 4096  # steps that pauses are taken out of: enough to be fast, and next to no memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,33 +161,50 @@ def _carve_pauses(
     streams: Mapping[tuple[str, int], Rows],
     pauses: tuple[Pause, ...],
 ) -> None:
-    if not pauses:
-        return
+    """Take every pause out of the steps that it stopped, all streams together: most hold a pause or two."""
     by_process = {process: merged_pauses(pauses, process) for process in {p.process for p in pauses}}
+    found: list[tuple[Ints, ...]] = []
     for (process, _), rows in streams.items():
-        if process not in by_process:
+        if process not in by_process or not len(rows):
             continue
         begins, ends = by_process[process]
         step_begin, step_end = begin_ns[rows.begin : rows.end], end_ns[rows.begin : rows.end]
-        first = int(ends.searchsorted(step_begin[0], side="right"))
-        last = int(begins.searchsorted(step_end[-1]))
-        for begin, end in zip(begins[first:last], ends[first:last], strict=True):
-            hit = slice(
-                rows.begin + int(step_end.searchsorted(begin, side="right")),
-                rows.begin + int(step_begin.searchsorted(end)),
-            )
-            _carve(parts[hit], begin - begin_ns[hit], end - begin_ns[hit])
+        hit = slice(
+            int(ends.searchsorted(step_begin[0], side="right")), int(begins.searchsorted(step_end[-1]))
+        )
+        first = rows.begin + step_end.searchsorted(begins[hit], side="right")
+        found.append((first, rows.begin + step_begin.searchsorted(ends[hit]), begins[hit], ends[hit]))
+    if not found:
+        return
+    first, last, begin, end = (np.concatenate(column) for column in zip(*found, strict=True))
+    count = np.maximum(last - first, 0)
+    pause = np.repeat(np.arange(len(count)), count)
+    row = first[pause] + np.arange(len(pause)) - (np.cumsum(count) - count)[pause]
+    for turn in _turns(row):  # pauses of one step one after the other
+        for at in range(0, len(turn), AT_ONCE):
+            some, by = row[turn[at : at + AT_ONCE]], pause[turn[at : at + AT_ONCE]]
+            _carve(parts, some, begin[by] - begin_ns[some], end[by] - begin_ns[some])
 
 
-def _carve(parts: Ints, begin: Ints, end: Ints) -> None:
-    """Move what lies in [begin, end), counted from each step's begin, to the column of the GC."""
-    bounds = np.cumsum(parts[:, :GC_COLUMN], axis=1)
-    before = parts[:, GC_COLUMN]  # earlier pauses of the step have shortened the parts in front
+def _turns(rows: Ints) -> list[Ints]:
+    """Places in `rows`: of the first time that each row is named, then of the second time, and so on."""
+    order = np.argsort(rows, kind="stable")
+    place = np.arange(len(rows))
+    begins = np.diff(rows[order], prepend=-1) > 0
+    times = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return np.split(order[np.argsort(times, kind="stable")], np.cumsum(np.bincount(times))[:-1])
+
+
+def _carve(parts: Ints, row: Ints, begin: Ints, end: Ints) -> None:
+    """Move what lies in [begin, end), counted from each row's begin, to the column of the GC."""
+    held = parts[row]
+    bounds = np.cumsum(held[:, :GC_COLUMN], axis=1)
+    before = held[:, GC_COLUMN]  # earlier pauses of the step have shortened the parts in front
     begin, end = (begin - before)[:, None], (end - before)[:, None]
-    taken = np.clip(np.minimum(end, bounds) - np.maximum(begin, bounds - parts[:, :GC_COLUMN]), 0, None)
+    taken = np.clip(np.minimum(end, bounds) - np.maximum(begin, bounds - held[:, :GC_COLUMN]), 0, None)
     for place in np.flatnonzero(taken.any(axis=0)):
-        parts[:, place] -= taken[:, place]
-    parts[:, GC_COLUMN] += taken.sum(axis=1)
+        parts[row, place] -= taken[:, place]
+    parts[row, GC_COLUMN] += taken.sum(axis=1)
 
 
 def _joined(columns: list[Ints]) -> Ints:

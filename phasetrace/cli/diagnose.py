@@ -91,11 +91,13 @@ def command(
         diagnosis = advise.diagnose_table(found, goal=wanted, slo=promised)
     else:
         recording = stated.beside(found) if config is not None else found
+        table = analyze.step_table(recording)
         diagnosis = advise.diagnose(
-            analyze.breakdown(recording),
+            analyze.breakdown(recording, table),
             goal=wanted,
             slo=promised,
             ceilings=read.stated_ceilings(recording) or (of_file(recording, ceilings) if ceilings else None),
+            table=table,
         )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)

@@ -29,6 +29,27 @@ def pack(values: Ints | Sequence[int]) -> bytes:
 
 def unpack(data: bytes) -> Ints:
     """The column that `pack` made these bytes of; ValueError where it did not."""
+    column: Ints = unpack_together([data])[0]
+    return column
+
+
+def unpack_together(packed: Sequence[bytes]) -> Ints:
+    """(len(packed), n): columns of one length, many times as fast as one by one where n is small.
+
+    Raises:
+        ValueError: `pack` made no such columns.
+    """
+    raw = [_unzipped(data) for data in packed]
+    if any(len(one) != len(raw[0]) for one in raw):
+        raise ValueError("packed columns differ in length")
+    planes = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), _WIDTH, -1)
+    zigzag = np.ascontiguousarray(planes.transpose(0, 2, 1)).view("<u8").reshape(len(raw), -1)
+    steps = (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
+    columns: Ints = np.cumsum(steps, axis=1, dtype=np.int64)
+    return columns
+
+
+def _unzipped(data: bytes) -> bytes:
     decoder = zlib.decompressobj()
     try:
         raw = decoder.decompress(data, _LARGEST)
@@ -36,8 +57,4 @@ def unpack(data: bytes) -> Ints:
         raise ValueError(f"a packed column is damaged: {error}") from None
     if not decoder.eof or len(raw) % _WIDTH:
         raise ValueError("a packed column is damaged: it has no proper end")
-    planes = np.frombuffer(raw, np.uint8).reshape(_WIDTH, -1)
-    zigzag = np.ascontiguousarray(planes.T).view("<u8").reshape(-1)
-    steps = (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
-    column: Ints = np.cumsum(steps, dtype=np.int64)
-    return column
+    return raw

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from phasetrace.mapping.columns import pack, unpack
-from phasetrace.mapping.span import Attributes, Span, derived_id, under
-from phasetrace.mapping.typed import LARGEST, counts
+from phasetrace.mapping.columns import pack, unpack_together
+from phasetrace.mapping.span import Attributes, Span, derived_id
+from phasetrace.mapping.typed import LARGEST, counts, packed
 from phasetrace.model import Ints, Part, Steps
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -52,24 +52,21 @@ def steps_to_spans(steps: Steps) -> Iterator[Span]:
 
 
 def steps_from_span(span: Span, process: str) -> Steps:
-    """The steps of one span."""
+    """The steps of one span; ValueError where it is none."""
     attributes = span.attributes | span.kept
-    begin = _column(attributes, A.STEPS_BEGIN)
-    parts = {
-        Part(name): _unpacked(v) for name, v in under(A.STEPS_PART, attributes).items() if name in _PARTS
-    }
-    optional = {name: _unpacked(attributes[key]) for name, key in _OPTIONAL.items() if key in attributes}
+    parts = {name: key for name, key in _part_keys(attributes) if name in _PARTS}
+    optional = {name: key for name, key in _OPTIONAL.items() if key in attributes}
+    keys = [A.STEPS_BEGIN, A.STEPS_DURATION, *parts.values(), *optional.values()]
+    begin, duration, *columns = unpack_together([packed(attributes.get(key)) for key in keys])
     steps = Steps(
         process=process,
         stream=_int(attributes, A.STEPS_STREAM),
         first_index=_int(attributes, A.STEPS_FIRST),
         begin_ns=begin,
-        end_ns=begin + _column(attributes, A.STEPS_DURATION),
-        parts=parts,
-        **optional,
+        end_ns=begin + duration,
+        parts={Part(name): column for name, column in zip(parts, columns, strict=False)},
+        **dict(zip(optional, columns[len(parts) :], strict=True)),
     )
-    if any(len(column) != len(begin) for column in [*parts.values(), *optional.values()]):
-        raise ValueError("columns of a span of steps differ in length")
     counts([steps.first_index])
     if len(begin) and not (0 <= begin.min() and abs(steps.end_ns).max() < LARGEST // 2):
         raise ValueError("a span of steps is at an impossible time")
@@ -122,14 +119,8 @@ def _concatenated(name: str, run: list[Steps]) -> Ints:
     return np.concatenate([steps.known().get(name, np.full(len(steps), -1, np.int64)) for steps in run])
 
 
-def _column(attributes: Attributes, key: str) -> Ints:
-    return _unpacked(attributes.get(key))
-
-
-def _unpacked(value: object) -> Ints:
-    if not isinstance(value, bytes):
-        raise ValueError("a span of steps lacks a column")
-    return unpack(value)
+def _part_keys(attributes: Attributes) -> Iterator[tuple[str, str]]:
+    return ((key.removeprefix(A.STEPS_PART), key) for key in attributes if key.startswith(A.STEPS_PART))
 
 
 def _int(attributes: Attributes, key: str) -> int:

@@ -57,7 +57,8 @@ def troubles(written: Written, still_running: int) -> list[str]:
 
 
 def _of(recording: Recording, trace: Path) -> str:
-    diagnosis = advise.diagnose(analyze.breakdown(recording))
+    table = analyze.step_table(recording)
+    diagnosis = advise.diagnose(analyze.breakdown(recording, table), table=table)
     color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns
     return "\n" + text.run_summary(diagnosis, str(trace), width, color) + "\n"
