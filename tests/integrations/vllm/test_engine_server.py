@@ -95,6 +95,13 @@ def test_every_process_is_covered_and_nothing_failed(seen: Seen) -> None:
     assert len({process for process, _ in stages}) == 2  # the core and its worker
 
 
+def test_what_a_step_took_in_the_worker_is_known_in_the_core(seen: Seen) -> None:
+    for steps in seen.recorded.steps:
+        assert steps.device_ns is not None
+        assert (steps.device_ns >= 0).all()
+        assert (steps.device_ns <= steps.end_ns - steps.begin_ns).mean() > 0.95
+
+
 def test_one_request_is_one_trace(seen: Seen) -> None:
     status, answer, took = seen.answers[PLAIN]
     request = seen.request(PLAIN)
