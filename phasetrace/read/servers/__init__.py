@@ -1,4 +1,4 @@
-"""Traces from a server that keeps them, Jaeger or Tempo, by its address."""
+"""Traces from a server by its address: Jaeger or Tempo, or a file on any."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _documents(wanted: Question, web: Web) -> Iterator[bytes]:
     if wanted.document is not None:
         found = web.get(wanted.document)
         if found is None:
-            raise UsageError(f"{wanted.base}{wanted.document} is not there (404)")
+            raise UsageError(f"{wanted.base}{wanted.document.partition('?')[0]} is not there (404)")
         return iter([found])
     for interface in _INTERFACES:
         documents = interface(wanted, web)

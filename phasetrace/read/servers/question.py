@@ -1,4 +1,4 @@
-"""What is asked of a server: `http://HOST:PORT/?service=NAME&since=1h&limit=100`, or one trace by address."""
+"""What is asked of a server: `http://HOST:PORT/?service=NAME&since=1h&limit=100`, a trace, or a file."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _SECOND = 10**9
 _UNITS = {"s": _SECOND, "m": 60 * _SECOND, "h": 3600 * _SECOND, "d": 86_400 * _SECOND}
 _AGO = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _ONE_TRACE = re.compile(r"(?P<base>.*)/(?P<how>trace|(?:api/(?:v[23]/)?)traces)/(?P<id>[0-9a-fA-F]{1,32})/?")
+
+
+_FILE = re.compile(r".*\.(?:json|jsonl|ndjson|pb|binpb|otlp)(?:\.gz|\.zst)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,11 @@ def question(address: str, now_ns: int) -> Question:
     path = parts.path.rstrip("/")
     one = _ONE_TRACE.fullmatch(path)
     document = None
+    if _FILE.fullmatch(path):
+        document = parts._replace(
+            scheme="", netloc="", fragment=""
+        ).geturl()  # with its query: it may be signed
+        return Question(base, None, 0, now_ns, LIMIT, document)
     if one is not None:
         path = one["base"]
         how = "api/traces" if one["how"] == "trace" else one["how"]  # the page of Jaeger's interface

@@ -123,6 +123,14 @@ def test_the_address_of_one_trace_is_that_trace(address: str, document: str, kee
     assert len(kept.asked) == 1
 
 
+def test_the_address_of_a_file_is_that_file_with_its_query(keep: Keep, capsys: Captured) -> None:
+    kept = keep(lambda path, _: (200, writers.protobuf(writers.spans())) if path == "/a/trace.pb" else None)
+    assert len(read(f"{kept.url}/a/trace.pb?signature=s3cret").requests) == 3
+    assert kept.asked == [("/a/trace.pb", {"signature": "s3cret"})]
+    error = failure(f"{kept.url}/b/trace.json.gz?signature=s3cret", capsys)
+    assert "/b/trace.json.gz is not there (404)" in error and "s3cret" not in error
+
+
 def test_headers_come_from_the_environment(keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PHASETRACE_HEADERS", "Authorization=Bearer%20s3cret, X-Scope-OrgID=team")
     kept = keep(jaeger_3(lambda _: writers.otlp(writers.spans())))
