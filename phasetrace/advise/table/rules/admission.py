@@ -72,6 +72,7 @@ def overload(view: View) -> Answer:
         share = max(share, queue.share)
     if not said:
         return None
+    bounded = s.cap is not None or memory_full(s) is not None  # else it may wait for just one of these
     said += [queue.said] if queue and queue.said not in said else []
     return candidate(
         view,
@@ -85,7 +86,7 @@ def overload(view: View) -> Answer:
         tradeoff="Replicas cost devices; shedding refuses requests.",
         weight=share,
         seconds=queue.seconds if queue else None,
-        confidence="high" if len(said) > 1 and g.running is not None else "medium",
+        confidence="high" if len(said) > 1 and g.running is not None and bounded else "medium",
     )
 
 

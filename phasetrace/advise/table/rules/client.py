@@ -24,6 +24,7 @@ ENOUGH_TOKENS = 16  # of output: with fewer, the first token comes late in any s
 LIMITS = re.compile(
     r"connection|semaphore|client_(?:limit|pool|concurrency)|http_pool"
 )  # knobs of the client
+BUFFERS = re.compile(r"buffering|x_accel|gzip|nodelay|read_buffer")  # knobs of what lies between
 FRONTS = ("api_server_count", "tokenizer_worker_num", "use_fast", "workers", "uvloop")
 _FRONT = (
     "Take work out of the server's front: more API server processes, tokenising, media decoding and"
@@ -126,6 +127,10 @@ def client_buffered_stream(view: View) -> Answer:
             weight=late / g.client_ttft_s,
             seconds=late,
         )
+    buffers = {n for p in view.pairs for n in p.differs if BUFFERS.search(n.lower())}
+    buffered = view.contrast(*buffers)
+    if buffered is not None and buffered.goal is not Goal.THROUGHPUT:
+        return tried(view, Cause.CLIENT_BUFFERED_STREAM, buffered, " ".join(sorted(buffers)), fix)
     for pair in view.pairs:
         later = like_with_like(pair.worse, pair.better, Goal.TTFT)
         gaps = like_with_like(pair.worse, pair.better, Goal.TPOT)
