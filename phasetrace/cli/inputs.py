@@ -44,7 +44,7 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
             parts.append(one)
         recording = reader.recording(parts, _together)
     if not recording.requests:
-        named = ", ".join(map(click.format_filename, sources))
+        named = ", ".join(map(_shown, sources))
         damage = "; ".join(defect.defect for defect in recording.defects)
         hint = damage or "record the application with `phasetrace run -- COMMAND`"
         raise NothingRecordedError(f"{named}: no LLM request in it; {hint}")
@@ -60,6 +60,13 @@ def asking(sources: Sequence[str], options: Mapping[str, str | int | None]) -> l
     if given and not any(map(servers.is_address, sources)):
         raise UsageError(f"--{given[0]} is for the address of a server; {sources[0]} is a file")
     return made
+
+
+def _shown(source: str) -> str:
+    """What a source is called; of an address without its query, which may be a signature."""
+    from phasetrace.read import servers
+
+    return click.format_filename(source.partition("?")[0] if servers.is_address(source) else source)
 
 
 def _files(sources: Sequence[str]) -> Iterator[str]:
@@ -107,7 +114,7 @@ class Progress:
     def __call__(self, done: int, total: int | None = None) -> None:
         """So many bytes are read, of so many."""
         if self._bar is None and total and self._wanted():
-            label = f"reading {click.format_filename(self._source)}"
+            label = f"reading {_shown(self._source)}"
             self._bar = click.progressbar(length=total, label=label, file=sys.stderr)
         if self._bar is not None:
             self._bar.update(done - self._done)

@@ -127,6 +127,8 @@ def test_the_address_of_a_file_is_that_file_with_its_query(keep: Keep, capsys: C
     kept = keep(lambda path, _: (200, writers.protobuf(writers.spans())) if path == "/a/trace.pb" else None)
     assert len(read(f"{kept.url}/a/trace.pb?signature=s3cret").requests) == 3
     assert kept.asked == [("/a/trace.pb", {"signature": "s3cret"})]
+    other = keep(lambda *_: say(writers.otlp([])))
+    assert "s3cret" not in failure(f"{other.url}/trace.json?signature=s3cret", capsys)
     error = failure(f"{kept.url}/b/trace.json.gz?signature=s3cret", capsys)
     assert "/b/trace.json.gz is not there (404)" in error and "s3cret" not in error
 
