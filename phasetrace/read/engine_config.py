@@ -7,7 +7,6 @@ are facts of the process. What is not said of a known model or device comes from
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from os import PathLike, fspath
@@ -27,6 +26,7 @@ _PARTS = ("engine", "model", "hardware")
 _KINDS = {"gpu": "cuda", "cpu": "cpu"}  # hardware -> device
 _HARDWARE = "hardware_"  # in the facts of a process
 _LONGEST_WORD = 64
+_LARGEST = 1e30  # of a number: of parameters, bytes or operations a second
 _SHARED, _CACHING = "shared_prefix_tokens", "enable_prefix_caching"
 _COUNTS = {f.name for f in fields(ModelFacts) if f.type == "int | None"}
 _WORDS = {"name", "architecture", "dtype", "quantization"}
@@ -192,7 +192,7 @@ def _number(part: dict[str, Any], key: str, where: str) -> float | None:
     value = part.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < _LARGEST:
         raise UsageError(f"{where} is {value!r:.40}, which is no positive number")
     return float(value)
 

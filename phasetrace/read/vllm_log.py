@@ -11,8 +11,8 @@ _STATED = re.compile(r"non-default args: \{(.*)\}")
 _STATED_PAIR = re.compile(r"'(\w+)': ('[^']*'|[^,\s{\[]+)")
 _NUMBERS = {
     "max_num_batched_tokens": re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)"),
-    "kv_cache_size_tokens": re.compile(r"GPU KV cache size: ([\d,]+) tokens"),
-    "weights_gib": re.compile(r"[Mm]odel loading took ([\d.]+) (?:GiB|GB)"),
+    "kv_cache_size_tokens": re.compile(r"GPU KV cache size: (\d[\d,]{0,20}) tokens"),
+    "weights_gib": re.compile(r"[Mm]odel loading took (\d{1,9}(?:\.\d{1,9})?) (?:GiB|GB)"),
 }
 _NAMES = {"max_seq_len": "max_model_len", "chunked_prefill_enabled": "enable_chunked_prefill"}
 _KNOBS = frozenset(
@@ -70,7 +70,10 @@ def _weighed(model: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
     """The weights of all devices, and how many parameters they are where nothing is quantised."""
     gib = knobs.get("weights_gib")
     if isinstance(gib, (int, float)):
-        devices = knobs.get("tensor_parallel_size", 1) * knobs.get("pipeline_parallel_size", 1)
+        ranks = [knobs.get(f"{kind}_parallel_size", 1) for kind in ("tensor", "pipeline")]
+        if not all(type(number) is int for number in ranks):  # what they are is not known: nor is the whole
+            return model
+        devices = ranks[0] * ranks[1]
         model["weight_bytes"] = gib * 2**30 * devices
         each = _BYTES.get(model.get("dtype", "")) if "quantization" not in model else None
         if each is not None:

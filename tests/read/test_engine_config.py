@@ -79,6 +79,7 @@ def test_a_shared_prefix_is_cached_after_the_first_request(tmp_path: Path) -> No
         ({"model": {"parameters": "many"}}, "model.parameters"),
         ({"hardware": {"memory_bandwidth_gb_s": -1}}, "hardware.memory_bandwidth_gb_s"),
         ({"hardware": {"tflops": True}}, "hardware.tflops"),
+        ({"hardware": {"tflops": 10**400}}, "hardware.tflops"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_the_key(document: Any, says: str, tmp_path: Path) -> None:
@@ -139,3 +140,17 @@ def test_the_log_of_a_server_is_a_config_too(tmp_path: Path) -> None:
 def test_a_known_device_needs_no_numbers(tmp_path: Path) -> None:
     ceilings = stated(tmp_path / "c.json", {"hardware": {"name": "H100-SXM", "count": 2}}).ceilings
     assert ceilings is not None and ceilings.bandwidth_bytes_s == 6700e9 and "data sheet" in ceilings.source
+
+
+@pytest.mark.parametrize("size", ["two", "1.5", "True", "1e9"])
+def test_a_log_whose_number_of_devices_is_none_says_no_weights(size: str, tmp_path: Path) -> None:
+    broken = LOG.replace("tensor_parallel_size=2", f"tensor_parallel_size={size}")
+    assert broken != LOG
+    config = stated(tmp_path / "server.log", broken)
+    assert config.model is None or config.model.weight_bytes is None
+
+
+@pytest.mark.parametrize("number", ["31...4286", "31.4.2", "9" * 400])
+def test_a_log_whose_numbers_are_broken_says_nothing_by_them(number: str, tmp_path: Path) -> None:
+    config = stated(tmp_path / "server.log", LOG.replace("31.4286", number))
+    assert config.model is None or config.model.weight_bytes is None
