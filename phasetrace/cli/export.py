@@ -21,7 +21,7 @@ FORMATS: dict[str, Callable[[Breakdown], Iterator[bytes]]] = {
 }
 BINARY = ("otlp-proto",)
 ADDRESSES = ("http://", "https://", "grpc://", "grpcs://")
-PATIENCE_S = 60.0  # for an endpoint that is slow
+PATIENCE_S = 600.0  # for all to be delivered
 
 
 @click.command()
@@ -64,7 +64,7 @@ def _write(pieces: Iterator[bytes], output: str) -> None:
 def _send(found: Breakdown, url: str) -> None:
     from phasetrace.emit.endpoint import Endpoint
 
-    endpoint = Endpoint.from_environment(url)
+    endpoint = Endpoint.from_environment(url, whole=True)
     assert endpoint is not None
     endpoint.send(found.recording, found.stalls)
     delivery = endpoint.close(PATIENCE_S)

@@ -56,11 +56,17 @@ class Endpoint:
     """An OTLP endpoint and the one thread that talks to it.
 
     When it is down or slow, spans wait, up to WAITING of them; further ones count as undelivered at once.
+    A recording that is whole has room for all: its spans are in memory anyway.
     """
 
     def __init__(
-        self, exporter: SpanExporter, detail: Detail | str = Detail.AUTO, url: str | None = None
+        self,
+        exporter: SpanExporter,
+        detail: Detail | str = Detail.AUTO,
+        url: str | None = None,
+        whole: bool = False,
     ) -> None:
+        self._whole = whole
         self._exporter = exporter
         self._url = url
         self._spans = SpanMaker(Detail(detail), for_file=False)
@@ -77,7 +83,9 @@ class Endpoint:
         self._thread.start()
 
     @classmethod
-    def from_environment(cls, url: str | None = None, detail: Detail | str = Detail.AUTO) -> Endpoint | None:
+    def from_environment(
+        cls, url: str | None = None, detail: Detail | str = Detail.AUTO, whole: bool = False
+    ) -> Endpoint | None:
         """An endpoint at `url`, else where OTEL_EXPORTER_OTLP_* says; None where neither names one.
 
         Raises:
@@ -86,7 +94,7 @@ class Endpoint:
         if url is None and not is_configured():
             return None
         refusals = _Refusals()
-        endpoint = cls(span_exporter(url, refusals), detail, url)
+        endpoint = cls(span_exporter(url, refusals), detail, url, whole)
         refusals.endpoint = endpoint
         return endpoint
 
@@ -96,7 +104,7 @@ class Endpoint:
         spans = sum(map(len, groups))
         with self._lock:
             self._total += spans
-            if self._waiting + spans > WAITING:
+            if self._waiting + spans > WAITING and not self._whole:
                 self._error = self._error or "the endpoint is too slow"
                 return
             self._waiting += spans
