@@ -1,4 +1,7 @@
-"""With vLLM's own tracing on, its spans and the recorded ones make one trace a request, with one root."""
+"""With vLLM's own tracing on, its spans and the recorded ones make one trace a request, with one root.
+
+Two API servers take the requests, each a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +50,16 @@ def traces(vllm: Engine, tiny_model: Path, tmp_path_factory: pytest.TempPathFact
     protocol = {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}
     recording = ["--otlp", receiver.url]
     folder = tmp_path_factory.mktemp("traced")
-    with recorded_server(vllm, folder, tiny_model, options, protocol, recording) as server:
+    with recorded_server(vllm, folder, tiny_model, options, protocol, recording, servers=2) as server:
         answers = asyncio.run(all_clients(server))
         assert {answer.status for answer in answers.values()} == {200}
         end = time.monotonic() + PATIENCE_S
         while sum(s.name == OF_VLLM for s in receiver.spans) < len(answers) and time.monotonic() < end:
             time.sleep(0.2)
     receiver.stop()
+    assert server.run is not None
+    roles = Counter(process.facts.get("role") for process in server.run.recording.processes)
+    assert roles["API server"] == 2
     found: dict[str, list[Span]] = defaultdict(list)
     for span in receiver.spans:
         found[span.trace_id.hex()].append(span)
