@@ -82,9 +82,17 @@ def won(found: Prediction | None) -> float:
     return max(0.0, 1 - 1 / found.ratio) if found is not None and found.ratio > 0 else 0.0
 
 
+def fewer_read(evidence: Evidence, fewer: float, computed: float, least: float, most: float) -> Saving:
+    """What `fewer` of the prompt tokens computed save: in prefill, and in the decode of those beside it."""
+    stretched = evidence.part_ns(Part.OTHERS_PREFILL, Phase.DECODE)
+    first = prefill_saved(evidence, fewer, computed)
+    return Saving(first_ns=first, decode_ns=stretched * min(1.0, fewer / computed), least=least, most=most)
+
+
 def prefill_saved(evidence: Evidence, fewer: float, computed: float) -> float:
     """Time of prefill that `fewer` tokens save: by the fitted cost of a token, else in proportion."""
-    forward = evidence.part_ns(Part.FORWARD, Phase.PREFILL) or evidence.phase_ns(Phase.PREFILL)
+    forward = evidence.forward_ns(Phase.PREFILL) or evidence.phase_ns(Phase.PREFILL)
+    forward -= evidence.part_ns(Part.PEERS, Phase.PREFILL)  # who decodes beside it goes on
     cost = evidence.prefill
     if cost is not None and cost.fixed_ns is not None:
         return min(cost.per_token_ns * fewer, forward * fewer / computed)

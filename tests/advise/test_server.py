@@ -12,7 +12,7 @@ from phasetrace.advise import diagnose
 from phasetrace.advise.evidence import gather
 from phasetrace.advise.rules.adapters import lora
 from phasetrace.analyze import breakdown
-from phasetrace.model import Diagnosis, Finding, Goal, Part, Recording
+from phasetrace.model import Diagnosis, Finding, Goal, Part, PrefixChunk, Recording
 from phasetrace.semconv import Cause
 from tests.advise.server import Asked, load, serve
 from tests.builders import MS
@@ -162,6 +162,25 @@ def measured(recording: Recording, goal: Goal) -> float:
     return sum(of) / len(of) / 1e9
 
 
+def alike(recording: Recording, shared: int) -> Recording:
+    """The same prompts as hashed by an agent: so many chunks of 32 tokens in common, then one of their own."""
+    front = [PrefixChunk(k, 32) for k in range(shared)]
+    requests = [
+        replace(r, prefixes=((*front, PrefixChunk(1000 + n, 32)),)) for n, r in enumerate(recording.requests)
+    ]
+    return replace(recording, requests=tuple(requests))
+
+
+def shared_prefix(every: float) -> tuple[Recording, Recording]:
+    """Prompts of 1,056 tokens of which 1,024 are the same, with and without a cache for them."""
+    off = {"enable_prefix_caching": False, "block_size": 16}
+    cached = [Asked(0, 1056, 16), *(Asked(every * k, 32, 16) for k in range(1, 20))]
+    return (
+        alike(serve(load(20, every, 1056, 16), token_ms=0.1, knobs=off), 32),
+        serve(cached, token_ms=0.1),
+    )
+
+
 BY_HAND = {"num_gpu_blocks_override": 14}
 READING = {"prompt": 1024, "output": 16}
 FIXES: list[tuple[Recording, Recording, Goal]] = [
@@ -174,6 +193,7 @@ FIXES: list[tuple[Recording, Recording, Goal]] = [
     ),
     (serve(load(20, 700, **READING), budget=128), serve(load(20, 700, **READING)), Goal.TTFT),
     (serve(load(20, 700, **READING), budget=128), serve(load(20, 700, **READING)), Goal.E2E),
+    *[(*shared_prefix(every), goal) for every in (700, 150) for goal in (Goal.TTFT, Goal.E2E)],
     (serve(load(40, 400)), serve(load(40, 0), slots=16), Goal.THROUGHPUT),
     (
         serve(load(80, 40), slots=8, fixed_ms=1, row_ms=2),

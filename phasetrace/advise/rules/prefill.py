@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, doubt, predict, prefill_saved
+from phasetrace.advise.gain import Saving, doubt, fewer_read, predict, prefill_saved
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.tokens import padding_tokens
 from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Request
@@ -32,8 +32,8 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
     if typical < LONG_PROMPT:
         return None
     each = [float(r.phase_ns(Phase.PREFILL)) for r in evidence.requests]
-    saved = prefill_saved(evidence, sum(lengths) / 2, sum(lengths))
     spread = doubt(each)
+    halved = fewer_read(evidence, sum(lengths) / 2, sum(lengths), least=0.9 - spread, most=1.1)
     return Finding(
         cause=Cause.LONG_PROMPT,
         phase=Phase.PREFILL,
@@ -56,7 +56,7 @@ def long_prompt(evidence: Evidence) -> Finding | NotEnoughData | None:
             ),
         ),
         tradeoff="A shorter prompt may leave out what the answer needs; check answers as well as times.",
-        prediction=predict(evidence, Saving(first_ns=saved, least=0.9 - spread, most=1.1)),
+        prediction=predict(evidence, halved),
     )
 
 

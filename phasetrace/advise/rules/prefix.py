@@ -6,7 +6,7 @@ import statistics
 from itertools import pairwise
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, predict, prefill_saved
+from phasetrace.advise.gain import fewer_read, predict
 from phasetrace.advise.prefixes import Front, behind_front
 from phasetrace.advise.words import count, percent
 from phasetrace.model import Finding, NotEnoughData, Phase, RequestBreakdown
@@ -41,7 +41,9 @@ def prefix_not_reused(evidence: Evidence) -> Finding | NotEnoughData | None:
 
 
 def _front_differs(evidence: Evidence, front: Front, new: int) -> Finding:
-    saved = prefill_saved(evidence, min(front.behind, new), new)
+    fewer = min(front.requests * _whole_blocks(evidence, front.each), new)
+    spared = fewer_read(evidence, fewer, new, least=0.6, most=1.1)
+    saved = spared.total_ns
     at = f"after {front.differs_at:,.0f} tokens" if front.differs_at else "at their first tokens"
     return Finding(
         cause=Cause.PREFIX_NOT_REUSED,
@@ -62,13 +64,14 @@ def _front_differs(evidence: Evidence, front: Front, new: int) -> Finding:
         ),
         commands=("prompt = SHARED_INSTRUCTIONS + what_changes_each_time", *_caching(evidence)),
         tradeoff="Models may follow what stands first or last more closely: check answers.",
-        prediction=predict(evidence, Saving(first_ns=saved, least=0.6, most=1.1)),
+        prediction=predict(evidence, spared),
     )
 
 
 def _computed_again(evidence: Evidence, hashed: list[RequestBreakdown], repeated: int, new: int) -> Finding:
     again = [r.repeated_prompt_tokens for r in hashed if r.repeated_prompt_tokens]
-    saved = prefill_saved(evidence, repeated, new)
+    spared = fewer_read(evidence, sum(_whole_blocks(evidence, n) for n in again), new, least=0.7, most=1.1)
+    saved = spared.total_ns
     off = evidence.knobs.get("enable_prefix_caching") is False
     served = evidence.engine != "transformers"
     grows = _grows(hashed)
@@ -119,8 +122,14 @@ def _computed_again(evidence: Evidence, hashed: list[RequestBreakdown], repeated
             if grows
             else "The cache of the prefix stays in memory, and is copied for each request."
         ),
-        prediction=predict(evidence, Saving(first_ns=saved, least=0.7, most=1.1)),
+        prediction=predict(evidence, spared),
     )
+
+
+def _whole_blocks(evidence: Evidence, tokens: float) -> float:
+    """What a cache of KV blocks gives back of so many tokens: it keeps no part of a block."""
+    size = evidence.knob("block_size") or 1
+    return tokens // size * size
 
 
 def _caching(evidence: Evidence) -> tuple[str, ...]:
