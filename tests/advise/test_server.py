@@ -163,7 +163,7 @@ def measured(recording: Recording, goal: Goal) -> float:
 
 
 def alike(recording: Recording, shared: int) -> Recording:
-    """The same prompts as hashed by an agent: so many chunks of 32 tokens in common, then one of their own."""
+    """The same prompts, hashed: so many chunks of 32 tokens in common, then one of their own."""
     front = [PrefixChunk(k, 32) for k in range(shared)]
     requests = [
         replace(r, prefixes=((*front, PrefixChunk(1000 + n, 32)),)) for n, r in enumerate(recording.requests)
