@@ -1,0 +1,39 @@
+"""The flags that findings name are those of the vLLM that the tests run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from phasetrace.advise.knobs import KNOBS
+from tests.conftest import ENGINES
+
+RULES = Path(__file__).parents[2] / "phasetrace" / "advise" / "rules"
+# `vllm serve` and its frontend define these beside the engine's own
+PLACES = ("engine/arg_utils.py", "entrypoints")
+OTHERS = {"--cpus", "--engine-config"}  # of `docker run`, and our own
+FLAG = re.compile(r"--[a-z][a-z0-9-]+")
+
+
+@pytest.fixture(scope="module")
+def defined() -> str:
+    package = next(ENGINES.glob("vllm/lib/python3.*/site-packages/vllm"), None)
+    if package is None:
+        pytest.skip("vLLM is not installed; `make engines-vllm` sets it up")
+    files = [package / PLACES[0], *(package / PLACES[1]).rglob("*.py")]
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def named() -> set[str]:
+    """In the table of knobs, and in the commands that rules make for vLLM."""
+    found = {
+        flag for knobs in KNOBS.values() for said in knobs.get("vllm", ()) for flag in FLAG.findall(said)
+    }
+    for path in RULES.glob("*.py"):
+        found |= set(FLAG.findall(path.read_text(encoding="utf-8")))
+    return found - OTHERS
+
+
+def test_every_flag_exists(defined: str) -> None:
+    missing = sorted(flag for flag in named() if f'"{flag}"' not in defined)
+    assert named() and missing == []
