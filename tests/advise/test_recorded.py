@@ -20,4 +20,4 @@ def test_what_is_wrong_is_named_first(name: str) -> None:
 
 
 def test_there_are_recordings() -> None:
-    assert len(KEPT) >= 5
+    assert len(KEPT) >= 8
