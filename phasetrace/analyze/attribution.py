@@ -161,7 +161,7 @@ def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Sequence[int]:
     last = rows.begin + int(table.begin_ns[rows.begin : rows.end].searchsorted(stretch.end_ns))
     if last <= first:
         return NOTHING
-    found: Ints = table.sums[last] - table.sums[first]
+    found = table.spent(first, last)
     early = stretch.begin_ns - int(table.begin_ns[first])
     late = int(table.end_ns[last - 1]) - stretch.end_ns
     if early > 0:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from phasetrace.analyze.step_table import StepTable
+from phasetrace.analyze.step_table import Rows, StepTable
 from phasetrace.model import Defect, Ints, Recording, Request, RequestStatus
 
 MARKS = (
@@ -25,44 +25,47 @@ FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
 )
 LONGEST_NS = 366 * 86_400 * 1_000_000_000  # a year: nobody waits so long for an answer
+AT_ONCE = 1 << 16  # rows
 MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
 
 
 class BrokenSteps:
-    """Steps that contradict themselves, counted up over the table: two look-ups count a request's."""
+    """The rows of steps that contradict themselves; there are next to none."""
 
     def __init__(self, table: StepTable) -> None:
-        lengths = table.end_ns - table.begin_ns
-        backwards = lengths < 0
-        # The first step of a stream may lie before the last of another: those are no pair. A request's first
-        # row is not compared with the row before it, so what counts here is only what lies inside its own
-        # rows.
-        overlaps = np.zeros(len(lengths), np.bool_)
-        overlaps[1:] = table.begin_ns[1:] < table.end_ns[:-1]
-        twice = np.zeros(len(lengths), np.bool_)
-        twice[1:] = table.index[1:] == table.index[:-1]
+        begin, end, count = table.begin_ns, table.end_ns, len(table.index)
         self._table = table
-        self._alone = _counted_up(backwards)
-        self._parts = _counted_up(table.parts.sum(axis=1) != lengths)
-        self._overlaps = _counted_up(overlaps)
-        self._twice = _counted_up(twice)
+        self._backwards = _rows(0, count, lambda a, b: end[a:b] < begin[a:b])
+        self._parts = _rows(0, count, lambda a, b: table.parts[a:b].sum(axis=1) != end[a:b] - begin[a:b])
+        # Each row against the one before it. The first step of a stream may lie before the last of another:
+        # those are no pair, and a request's first row is not asked about.
+        self._overlaps = _rows(1, count, lambda a, b: begin[a:b] < end[a - 1 : b - 1])
+        self._twice = _rows(1, count, lambda a, b: table.index[a:b] == table.index[a - 1 : b - 1])
 
     def within(self, request: Request) -> Iterator[str]:
         """What is wrong with the steps of a request."""
         rows = self._table.rows(request)
         if rows is None:
             return
-        begin, second, end = rows.begin, rows.begin + 1, rows.end
-        if self._alone[end] > self._alone[begin] or self._overlaps[end] > self._overlaps[second]:
+        later = Rows(rows.begin + 1, rows.end)
+        if _any(self._backwards, rows) or _any(self._overlaps, later):
             yield "does not close: its steps overlap or run backwards"
-        elif self._parts[end] > self._parts[begin]:
+        elif _any(self._parts, rows):
             yield "does not close: the parts of its steps do not add up to the steps"
-        if self._twice[end] > self._twice[second]:
+        if _any(self._twice, later):
             yield "has a step twice"
 
 
-def _counted_up(flags: npt.NDArray[np.bool_]) -> Ints:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(flags)])
+def _rows(first: int, count: int, broken: Callable[[int, int], npt.NDArray[np.bool_]]) -> Ints:
+    """The rows that are broken; asked about some at a time, since what is computed of each takes memory."""
+    ends = (*range(first + AT_ONCE, count, AT_ONCE), count)
+    found = [at + np.flatnonzero(broken(at, end)) for at, end in zip((first, *ends), ends, strict=False)]
+    return np.concatenate(found)
+
+
+def _any(broken: Ints, rows: Rows) -> bool:
+    """Whether one of these lies in the rows."""
+    return bool(len(broken)) and bool(broken.searchsorted(rows.begin) < broken.searchsorted(rows.end))
 
 
 def refused(recording: Recording, table: StepTable) -> tuple[frozenset[int], tuple[Defect, ...]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phasetrace.analyze.step_table import Rows, StepTable
-from phasetrace.model import Percentiles, Request, RequestBreakdown
+from phasetrace.model import Ints, Percentiles, Request, RequestBreakdown
 
 Floats = npt.NDArray[np.float64]
+PERCENTS = (50, 95, 99)
 
 
 def ttft_ns(request: Request) -> int | None:
@@ -45,7 +46,7 @@ def percentiles(requests: Sequence[RequestBreakdown], table: StepTable) -> dict[
     found = {name: _percentiles(np.array(values)) for name, values in columns.items() if values}
     gaps, weights = token_gaps([r.request for r in requests], table)
     if weights.sum() > 0:
-        found["itl_ns"] = _percentiles(gaps, weights)
+        found["itl_ns"] = weighted(gaps, weights)
     return found
 
 
@@ -69,15 +70,15 @@ def busy_ns(requests: Iterable[Request]) -> int:
     return busy
 
 
-def token_gaps(requests: Iterable[Request], table: StepTable) -> tuple[Floats, Floats]:
+def token_gaps(requests: Iterable[Request], table: StepTable) -> tuple[Floats, Ints]:
     """Times between two tokens of one sequence, and how many tokens came after each such time.
 
     A step's weight is the sequences that got a token from it after their first. Requests that share a stream
     add to the same steps, so this is O(steps + requests). Steps that gave several tokens a sequence share
     their time.
     """
-    change: npt.NDArray[np.int64] = np.zeros(len(table.index) + 1, np.int64)
-    own: list[tuple[Any, Any]] = []
+    change = np.zeros(len(table.index) + 1, np.int32)  # all of this is as long as the table: few bytes each
+    own: list[tuple[Floats, Ints]] = []
     for request in requests:
         decode = table.decode_rows(request)
         if decode is None:
@@ -88,15 +89,21 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> tuple[Floats, F
         elif len(decode):
             change[decode.begin] += sequences
             change[decode.end] -= sequences
-    gaps = np.diff(table.end_ns, prepend=table.begin_ns[:1] if len(table.index) else 0).astype(np.float64)
-    weights = np.cumsum(change)[: len(gaps)].astype(np.float64)
+    weights = np.cumsum(change, out=change)[:-1]
     used = weights > 0
-    all_gaps = [gaps[used], *(pair[0] for pair in own)]
-    all_weights = [weights[used], *(pair[1] for pair in own)]
-    return np.concatenate(all_gaps), np.concatenate(all_weights)
+    gaps = np.zeros(len(used))
+    if len(gaps):
+        gaps[0] = table.end_ns[0] - table.begin_ns[0]
+        np.subtract(table.end_ns[1:], table.end_ns[:-1], out=gaps[1:])
+    if not own:
+        return gaps[used], weights[used]
+    return (
+        np.concatenate([gaps[used], *(pair[0] for pair in own)]),
+        np.concatenate([weights[used], *(pair[1] for pair in own)]),
+    )
 
 
-def _shared_gaps(request: Request, decode: Rows, table: StepTable, sequences: int) -> tuple[Floats, Floats]:
+def _shared_gaps(request: Request, decode: Rows, table: StepTable, sequences: int) -> tuple[Floats, Ints]:
     index = table.index[decode.begin : decode.end]
     tokens: npt.NDArray[np.int64] = np.ones(len(decode), np.int64)
     for count in request.yields:
@@ -106,15 +113,31 @@ def _shared_gaps(request: Request, decode: Rows, table: StepTable, sequences: in
     gave = tokens > 0
     times = table.end_ns[decode.begin : decode.end][gave]
     gaps = np.diff(times, prepend=request.first_token_ns or 0) / tokens[gave]
-    return gaps.astype(np.float64), (tokens[gave] * sequences).astype(np.float64)
+    return gaps.astype(np.float64), tokens[gave] * sequences
 
 
-def _percentiles(values: Floats, weights: Floats | None = None) -> Percentiles:
-    if weights is None:
-        p50, p95, p99 = np.percentile(values, [50, 95, 99])
-        return Percentiles(float(p50), float(p95), float(p99))
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    places = np.searchsorted(reached, np.array([0.50, 0.95, 0.99]) * reached[-1])
-    p50, p95, p99 = values[order][np.minimum(places, len(values) - 1)]
+def weighted(values: Floats, weights: Ints) -> Percentiles:
+    """The first value by which so many percent of all weights are reached."""
+    if (weights == weights[0]).all():
+        p50, p95, p99 = _equally_weighted(values, int(weights[0]))
+    else:
+        order = np.argsort(values)
+        reached = np.cumsum(weights[order])
+        places = np.searchsorted(reached, np.array(PERCENTS) / 100 * reached[-1])
+        p50, p95, p99 = values[order[np.minimum(places, len(values) - 1)]]
+    return Percentiles(float(p50), float(p95), float(p99))
+
+
+def _equally_weighted(values: Floats, weight: int) -> Floats:
+    """The same for millions of values, without sorting them."""
+    count = len(values)
+    shares = (percent / 100 * (count * weight) for percent in PERCENTS)
+    places = [bisect_left(range(count), share, key=lambda at: (at + 1) * weight) for share in shares]
+    places = [min(place, count - 1) for place in places]
+    found: Floats = np.partition(values, places)[places]
+    return found
+
+
+def _percentiles(values: Floats) -> Percentiles:
+    p50, p95, p99 = np.percentile(values, PERCENTS)
     return Percentiles(float(p50), float(p95), float(p99))

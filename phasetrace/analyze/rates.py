@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from phasetrace.analyze.non_negative import non_negative
 from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
-from phasetrace.model import Ints, Part, Phase, Request, RequestBreakdown
+from phasetrace.model import Part, Phase, Request, RequestBreakdown
 
 FORWARD = PART_ORDER.index(Part.FORWARD)
 FEWEST_POINTS = 3  # two points make a line whatever they say
@@ -63,11 +63,14 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
 def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
     """Fitted on the forward part of the decode steps that the requests took part in."""
     used = decode_rows(requests, table)
-    times = table.parts[used, FORWARD].astype(np.float64)
+    used &= table.parts[:, FORWARD] > 0
     rows = table.computed_tokens[used]
-    rows = np.where(rows == UNKNOWN, table.running[used], rows)
-    known = (rows != UNKNOWN) & (times > 0)
-    times, rows = times[known], rows[known]
+    if (rows == UNKNOWN).any():
+        rows = np.where(rows == UNKNOWN, table.running[used], rows)
+        known = rows != UNKNOWN
+        used[used] = known
+        rows = rows[known]
+    times = table.parts[used, FORWARD].astype(np.float64)
     if len(times) == 0:
         return None
     fewest, most = int(rows.min()), int(rows.max())
@@ -80,11 +83,11 @@ def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
 
 def decode_rows(requests: Iterable[Request], table: StepTable) -> npt.NDArray[np.bool_]:
     """Which steps of the table at least one of the requests decoded in."""
-    change: Ints = np.zeros(len(table.index) + 1, np.int64)
+    change = np.zeros(len(table.index) + 1, np.int32)
     for request in requests:
         decode = table.decode_rows(request)
         if decode is not None:
             change[decode.begin] += 1
             change[decode.end] -= 1
-    used: npt.NDArray[np.bool_] = np.cumsum(change)[:-1] > 0
+    used: npt.NDArray[np.bool_] = np.cumsum(change, out=change)[:-1] > 0
     return used

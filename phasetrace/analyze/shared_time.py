@@ -137,7 +137,7 @@ def _decode(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Float
     each = _running_sum(costs.scale * made.positions / np.maximum(made.sequences, 1))  # positions a sequence
     context = (d.context - d.sequences * d.begin) * here + d.sequences * (ramp[d.end] - ramp[d.begin])
     own = cost[:, SEQUENCE] * d.sequences * (each[d.end] - each[d.begin]) + cost[:, CONTEXT] * context
-    gap = table.sums[:, OTHER_COLUMN]
+    gap = np.concatenate([[0], np.cumsum(table.parts[:, OTHER_COLUMN])])
     found = {
         Part.FLOOR: (d.request, cost[:, FIXED] * here + own),
         Part.PEERS: (d.request, decode[d.end] - decode[d.begin] - own),
@@ -167,8 +167,8 @@ def _prefill(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Floa
         if rows is None or r.first_token_ns is None or r.preemptions or len(r.prefill_chunks) < 2:
             continue
         until = table.after_prefill(rows, r.first_token_ns).begin
-        whole = table.sums[until, FORWARD] - table.sums[rows.begin, FORWARD]
-        between[place] = max(0.0, float(whole) - forward[place])
+        whole = float(table.spent(rows.begin, until)[FORWARD])
+        between[place] = max(0.0, whole - forward[place])
     found[Part.BETWEEN_CHUNKS] = between
     return {(Phase.PREFILL, part): values for part, values in found.items()}
 

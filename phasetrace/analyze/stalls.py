@@ -59,14 +59,14 @@ def late_tokens(
         if len(late):
             size = np.ones(len(late), np.int64)
             found.append((place * size, gave[late], gave[late + 1], usual * size))
-            mean = (table.sums[rows.end] - table.sums[rows.begin]) / max(1, _length(table, rows))
+            mean = table.spent(rows.begin, rows.end) / max(1, _length(table, rows))
             parts.append(np.outer(size, mean * usual))
     if not found:
         nothing = np.zeros(0, np.int64)
         return Late(nothing, nothing, nothing, nothing, nothing)
     whose, before, row, usual_ns = (np.concatenate(column) for column in zip(*found, strict=True))
-    took = table.sums[row + 1] - table.sums[before + 1]
-    over = np.clip(took - np.concatenate(parts), 0, None)
+    took = _took(table, before, row)
+    over: Floats = np.clip(took - np.concatenate(parts), 0, None)
     excess = np.maximum(table.end_ns[row] - table.end_ns[before] - usual_ns, 1)
     judge = _Judge(requests, table, made, read_ns, whose, before, row, over, excess)
     return Late(whose, before, row, usual_ns, judge.causes())
@@ -168,6 +168,14 @@ def _usual(gaps: Ints) -> int:
         return 0
     some = gaps[:: -(-len(gaps) // SAMPLE)]
     return int(np.partition(some, len(some) // 2)[len(some) // 2])
+
+
+def _took(table: StepTable, before: Ints, row: Ints) -> Ints:
+    """Time of each part in the rows after `before` until `row`, mostly one."""
+    took = table.parts[row].astype(np.int64)
+    for at in np.flatnonzero(row - before > 1).tolist():
+        took[at] = table.spent(int(before[at]) + 1, int(row[at]) + 1)
+    return took
 
 
 def _length(table: StepTable, rows: Rows) -> int:

@@ -44,10 +44,10 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
     used = np.flatnonzero(decode_rows(asked, table))
     if not len(used):
         return StepLoad()
-    means = table.parts[used].mean(axis=0) / S
-    parts = {part: float(means[place]) for place, part in enumerate(PART_ORDER) if means[place]}
+    sums = {part: int(table.parts[used, place].sum()) for place, part in enumerate(PART_ORDER)}
+    parts = {part: ns / len(used) / S for part, ns in sums.items() if ns}
     made = composition(asked, table)
-    gaps, weights = token_gaps(asked, table)
+    gaps, _ = token_gaps(asked, table)
     engines = [s for s in breakdown.recording.steps if s.waiting is not None]
     evictions = sum(len(r.preemptions) for r in asked)
     again = sum(count.tokens for r in asked for count in r.recomputed)
@@ -61,7 +61,7 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
         preemptions=evictions if shared or engines else None,
         recomputed_token_share=again / max(1, int(computed[computed > 0].sum())) if evictions else None,
         host_gap_s=sum(parts.get(p, 0.0) for p in HOST) if shared else _idle_device_s(table, used),
-        longest_s=float(gaps[weights > 0].max()) / S if (weights > 0).any() else None,
+        longest_s=float(gaps.max()) / S if len(gaps) else None,
         others_prompt_tokens=None if made is None else _others_prompt_tokens(made.prompt, asked, table),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phasetrace.model import Ints, Part, Pause, Recording, Request, Steps
+from phasetrace.model import NARROW, Ints, Part, Pause, Recording, Request, Steps, constant, joined
 
 # The order in which a step's parts run, as far as engines agree on one. A step's columns hold totals, not
 # places, so this order says which part a pause fell into and what a boundary in the middle of a step cuts
@@ -28,9 +28,11 @@ PART_ORDER = (
     Part.OTHER,
     Part.GC,
 )
-GC_COLUMN = PART_ORDER.index(Part.GC)
-OTHER_COLUMN = PART_ORDER.index(Part.OTHER)
+PLACE = {part: place for place, part in enumerate(PART_ORDER)}
+GC_COLUMN = PLACE[Part.GC]
+OTHER_COLUMN = PLACE[Part.OTHER]
 UNKNOWN = -1  # in the columns of counts
+BLOCK = 128  # rows between two running sums
 AT_ONCE = 4096  # steps that pauses are taken out of: enough to be fast, and next to no memory
 
 
@@ -53,7 +55,7 @@ class StepTable:
     begin_ns: Ints
     end_ns: Ints
     parts: Ints
-    sums: Ints  # sums[i] is the sum of parts[:i]
+    sums: Ints  # sums[i] is the sum of parts[: i * BLOCK]: a row's own would take more memory than the parts
     running: Ints
     computed_tokens: Ints
     device_ns: Ints
@@ -100,45 +102,66 @@ class StepTable:
             self._decode[key] = Rows(after.begin, after.begin + reached)
         return self._decode[key]
 
-    def part(self, rows: Rows, part: Part) -> int:
-        """Time of a part over `rows`."""
-        column = PART_ORDER.index(part)
-        return int(self.sums[rows.end, column] - self.sums[rows.begin, column])
+    def spent(self, begin: int, end: int) -> Ints:
+        """Time of each part over the rows [begin, end)."""
+        first, last = -(-begin // BLOCK), end // BLOCK
+        if last - first <= 1:
+            short: Ints = self.parts[begin:end].sum(axis=0)
+            return short
+        found: Ints = self.sums[last] - self.sums[first]
+        if begin < first * BLOCK:
+            found += self.parts[begin : first * BLOCK].sum(axis=0)
+        if last * BLOCK < end:
+            found += self.parts[last * BLOCK : end].sum(axis=0)
+        return found
 
 
 def step_table(recording: Recording) -> StepTable:
     """Lay all steps end to end, and take the garbage collector's time out of the parts it stopped."""
     chunks = sorted(recording.steps, key=lambda s: (s.process, s.stream, s.first_index))
     count = sum(len(chunk) for chunk in chunks)
+    known = {part for chunk in chunks for part in chunk.parts}
+    kind = np.result_type(np.int32, *{column.dtype for chunk in chunks for column in chunk.parts.values()})
+    last = max((chunk.first_index + len(chunk) for chunk in chunks), default=0)
     # Column by column in memory: what runs down a column is fast, and one that no step has is never touched
-    parts = np.zeros((len(PART_ORDER), count), np.int64).T
+    parts = np.zeros((len(PART_ORDER), count), kind).T
+    index: Ints = np.zeros(count, np.int32 if last <= NARROW else np.int64)
     streams: dict[tuple[str, int], Rows] = {}
     row = 0
     for chunk in chunks:
         end = row + len(chunk)
         for part, column in chunk.parts.items():
-            parts[row:end, PART_ORDER.index(part)] = column
+            parts[row:end, PLACE[part]] = column
+        index[row:end] = np.arange(chunk.first_index, chunk.first_index + len(chunk))
         key = (chunk.process, chunk.stream)
         streams[key] = Rows(streams[key].begin if key in streams else row, end)
         row = end
-    begin_ns = _joined([chunk.begin_ns for chunk in chunks])
-    end_ns = _joined([chunk.end_ns for chunk in chunks])
-    _carve_pauses(parts, begin_ns, end_ns, streams, recording.pauses)
-    sums = np.zeros((len(PART_ORDER), count + 1), np.int64).T
-    for place in {PART_ORDER.index(part) for chunk in chunks for part in chunk.parts} | {GC_COLUMN}:
-        np.cumsum(parts[:, place], out=sums[1:, place])
+    begin_ns = joined([chunk.begin_ns for chunk in chunks])
+    end_ns = joined([chunk.end_ns for chunk in chunks])
+    if recording.pauses:
+        _carve_pauses(parts, begin_ns, end_ns, streams, recording.pauses)
     return StepTable(
-        index=_joined([np.arange(c.first_index, c.first_index + len(c)) for c in chunks]),
+        index=index,
         begin_ns=begin_ns,
         end_ns=end_ns,
         parts=parts,
-        sums=sums,
+        sums=_sums(parts, known | {Part.GC}),
         running=_counts(chunks, "running"),
         computed_tokens=_counts(chunks, "computed_tokens"),
         device_ns=_counts(chunks, "device_ns"),
         proposed=_counts(chunks, "proposed"),
         streams=streams,
     )
+
+
+def _sums(parts: Ints, known: Iterable[Part]) -> Ints:
+    """(blocks + 1, parts): of all rows before each whole block."""
+    blocks = len(parts) // BLOCK
+    sums = np.zeros((blocks + 1, len(PART_ORDER)), np.int64)
+    for place in (PLACE[part] for part in known):
+        column = parts[: blocks * BLOCK, place].reshape(blocks, BLOCK)
+        np.cumsum(column.sum(axis=1), out=sums[1:, place])
+    return sums
 
 
 def merged_pauses(pauses: Iterable[Pause], process: str) -> tuple[Ints, Ints]:
@@ -207,15 +230,8 @@ def _carve(parts: Ints, row: Ints, begin: Ints, end: Ints) -> None:
     parts[row, GC_COLUMN] += taken.sum(axis=1)
 
 
-def _joined(columns: list[Ints]) -> Ints:
-    return np.concatenate(columns) if columns else np.zeros(0, np.int64)
-
-
 def _counts(chunks: list[Steps], name: str) -> Ints:
-    columns: list[Ints] = []
-    if all(getattr(chunk, name) is None for chunk in chunks):  # takes no memory then
-        return np.broadcast_to(np.int64(UNKNOWN), sum(len(chunk) for chunk in chunks))
-    for chunk in chunks:
-        column: Ints | None = getattr(chunk, name)
-        columns.append(np.full(len(chunk), UNKNOWN, np.int64) if column is None else column)
-    return _joined(columns)
+    columns: list[Ints | None] = [getattr(chunk, name) for chunk in chunks]
+    return joined(
+        [constant(UNKNOWN, len(chunk)) if c is None else c for c, chunk in zip(columns, chunks, strict=True)]
+    )

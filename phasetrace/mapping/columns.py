@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from phasetrace.model import Ints
+from phasetrace.model import NARROW, Ints, constant
 
 _LEVEL = 6
 _WIDTH = 8  # bytes of an integer
@@ -47,6 +47,23 @@ def unpack_together(packed: Sequence[bytes]) -> Ints:
     steps = (zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64)
     columns: Ints = np.cumsum(steps, axis=1, dtype=np.int64)
     return columns
+
+
+def narrowed(columns: Ints) -> list[Ints]:
+    """Each row of a table as a column of its own, in as little memory as it takes.
+
+    Those that vary get 32 bits where they have room for the sum over all of them, so that sums fit too.
+    """
+    if not columns.size:
+        return list(columns)
+    low, high = columns.min(axis=1), columns.max(axis=1)
+    varies = low < high
+    room = low.min() >= -1 and high.max() <= NARROW and columns.sum(axis=0).max() <= NARROW
+    small = iter(columns[varies].astype(np.int32 if room else np.int64))
+    size = columns.shape[1]
+    return [
+        next(small) if v else constant(n, size) for v, n in zip(varies.tolist(), low.tolist(), strict=True)
+    ]
 
 
 def _unzipped(data: bytes) -> bytes:

@@ -163,15 +163,6 @@ class _Reading:
         self.run: Recording | None = None
         self.damaged: Counter[str] = Counter()
         self.seen: set[tuple[str, str, int, int]] = set()
-        self._readers: dict[str, Callable[[Span, Attributes], None]] = {
-            SpanName.STEPS: self._steps,
-            SpanName.PAUSES: self._pauses,
-            SpanName.STAGE: self._stage,
-            SpanName.SAMPLES: self._samples,
-            SpanName.PROCESS: self._process,
-            SpanName.MODEL: self._model,
-            SpanName.RUN: self._run,
-        }
 
     def recording(self, groups: Iterable[ResourceSpans]) -> Recording:
         for group in groups:
@@ -202,9 +193,9 @@ class _Reading:
             if place in self.seen:
                 return
             self.seen.add(place)
-        reader = self._readers.get(span.name)
+        reader = _READERS.get(span.name)
         if reader is not None:
-            reader(span, resource)
+            reader(self, span, resource)
         elif span.get(A.ID) is not None:
             self.requests.append(request_from_span(span))
 
@@ -242,6 +233,18 @@ class _Reading:
             end_ns=max(ends, default=None),
             defects=tuple(defects),
         )
+
+
+# Not bound to a reading: it would be in a cycle, and keep all that it read until cycles are collected
+_READERS: dict[str, Callable[[_Reading, Span, Attributes], None]] = {
+    SpanName.STEPS: _Reading._steps,
+    SpanName.PAUSES: _Reading._pauses,
+    SpanName.STAGE: _Reading._stage,
+    SpanName.SAMPLES: _Reading._samples,
+    SpanName.PROCESS: _Reading._process,
+    SpanName.MODEL: _Reading._model,
+    SpanName.RUN: _Reading._run,
+}
 
 
 def _by_process(them: Iterable[Of]) -> dict[str, list[Of]]:

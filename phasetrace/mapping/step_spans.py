@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-import numpy as np
-
-from phasetrace.mapping.columns import pack, unpack_together
+from phasetrace.mapping.columns import narrowed, pack, unpack_together
 from phasetrace.mapping.span import Attributes, Span, derived_id
 from phasetrace.mapping.typed import LARGEST, counts, packed
-from phasetrace.model import Ints, Part, Steps
+from phasetrace.model import Ints, Part, Steps, constant, joined, side_by_side
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -57,13 +56,15 @@ def steps_from_span(span: Span, process: str) -> Steps:
     parts = {name: key for name, key in _part_keys(attributes) if name in _PARTS}
     optional = {name: key for name, key in _OPTIONAL.items() if key in attributes}
     keys = [A.STEPS_BEGIN, A.STEPS_DURATION, *parts.values(), *optional.values()]
-    begin, duration, *columns = unpack_together([packed(attributes.get(key)) for key in keys])
+    table = unpack_together([packed(attributes.get(key)) for key in keys])
+    begin, end = table[0].copy(), table[0] + table[1]
+    columns = [*narrowed(table[2 : 2 + len(parts)]), *narrowed(table[2 + len(parts) :])]
     steps = Steps(
         process=process,
         stream=_int(attributes, A.STEPS_STREAM),
         first_index=_int(attributes, A.STEPS_FIRST),
         begin_ns=begin,
-        end_ns=begin + duration,
+        end_ns=end,
         parts={Part(name): column for name, column in zip(parts, columns, strict=False)},
         **dict(zip(optional, columns[len(parts) :], strict=True)),
     )
@@ -84,7 +85,7 @@ def join(pieces: Iterable[Steps]) -> list[Steps]:
             order.append(run)
         run.append(piece)
         runs[piece.process, piece.stream, piece.first_index + len(piece)] = run
-    return [_joined(run) for run in order]
+    return _side_by_side([_joined(run) for run in order])
 
 
 def process_trace(process: str) -> str:
@@ -108,15 +109,21 @@ def _joined(run: list[Steps]) -> Steps:
         process=run[0].process,
         stream=run[0].stream,
         first_index=run[0].first_index,
-        begin_ns=np.concatenate([s.begin_ns for s in run]),
-        end_ns=np.concatenate([s.end_ns for s in run]),
-        parts={p: np.concatenate([s.parts.get(p, np.zeros(len(s), np.int64)) for s in run]) for p in parts},
-        **{name: _concatenated(name, run) for name in {name for steps in run for name in steps.known()}},
+        begin_ns=joined([s.begin_ns for s in run]),
+        end_ns=joined([s.end_ns for s in run]),
+        parts={p: joined([s.parts.get(p, constant(0, len(s))) for s in run]) for p in parts},
+        **{name: _of_all(name, run) for name in {name for steps in run for name in steps.known()}},
     )
 
 
-def _concatenated(name: str, run: list[Steps]) -> Ints:
-    return np.concatenate([steps.known().get(name, np.full(len(steps), -1, np.int64)) for steps in run])
+def _of_all(name: str, run: list[Steps]) -> Ints:
+    return joined([steps.known().get(name, constant(-1, len(steps))) for steps in run])
+
+
+def _side_by_side(runs: list[Steps]) -> list[Steps]:
+    """The same, their times in one piece of memory: whoever lays all steps end to end need not copy them."""
+    begins, ends = side_by_side([r.begin_ns for r in runs]), side_by_side([r.end_ns for r in runs])
+    return [replace(r, begin_ns=b, end_ns=e) for r, b, e in zip(runs, begins, ends, strict=True)]
 
 
 def _part_keys(attributes: Attributes) -> Iterator[tuple[str, str]]:

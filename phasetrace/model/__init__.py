@@ -18,6 +18,7 @@ from phasetrace.model.breakdown import (
     StallPattern,
     StepCostModel,
 )
+from phasetrace.model.columns import NARROW, Ints, constant, joined, side_by_side
 from phasetrace.model.diagnosis import (
     Ceilings,
     Diagnosis,
@@ -29,7 +30,6 @@ from phasetrace.model.process import ModelFacts, Pause, Process, Stage
 from phasetrace.model.recording import (
     Defect,
     Interval,
-    Ints,
     PrefixChunk,
     Recording,
     Request,
@@ -49,6 +49,7 @@ from phasetrace.model.table import (
 from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Usage, Wait
 
 __all__ = [
+    "NARROW",
     "Breakdown",
     "Ceilings",
     "Defect",
@@ -91,4 +92,7 @@ __all__ = [
     "TableModel",
     "Usage",
     "Wait",
+    "constant",
+    "joined",
+    "side_by_side",
 ]

@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from phasetrace.model.columns import Ints
 from phasetrace.model.process import ModelFacts, Pause, Process, Stage
 from phasetrace.model.terms import Part, Provenance, RequestStatus, Usage
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

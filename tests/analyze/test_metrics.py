@@ -1,9 +1,13 @@
 """Percentiles and throughput mean what the field means by them."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from phasetrace.analyze import breakdown
-from phasetrace.model import Phase, StepCount
+from phasetrace.analyze.metrics import weighted
+from phasetrace.model import Percentiles, Phase, StepCount
 from tests import builders
 from tests.builders import EPOCH, MS
 
@@ -73,3 +77,17 @@ def test_throughput_leaves_idle_time_out() -> None:
     requests = [builders.request("early", steps=early), builders.request("late", steps=late)]
     result = breakdown(builders.recording(*requests, steps=[early, late]))
     assert result.throughput_tok_s == pytest.approx(100)
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=60)
+
+
+@given(PAIRS | st.integers(1, 3).flatmap(lambda w: PAIRS.map(lambda them: [(v, w) for v, _ in them])))
+def test_weighted_percentiles_are_the_first_values_that_reach_them(pairs: list[tuple[int, int]]) -> None:
+    values, weights = np.array(pairs, np.float64)[:, 0], np.array(pairs)[:, 1]
+    each = sorted(value for value, weight in pairs for _ in range(weight))
+    expected = []
+    for share in (0.5, 0.95, 0.99):
+        reached = next(at for at in range(len(each)) if at + 1 >= share * len(each))
+        expected.append(float(each[reached]))
+    assert weighted(values, weights) == Percentiles(*expected)

@@ -1,4 +1,4 @@
-"""The table of all steps: what many pauses take out of many steps, as one pause after the other does."""
+"""The table of all steps: quick look-ups and many pauses at once give what adding up one by one gives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasetrace.analyze.step_table import GC_COLUMN, PART_ORDER, StepTable, merged_pauses, step_table
+from phasetrace.analyze.step_table import BLOCK, GC_COLUMN, PART_ORDER, StepTable, merged_pauses, step_table
 from phasetrace.model import Part, Pause, Recording, Steps
 
 PARTS = (Part.SCHEDULE, Part.FORWARD, Part.SAMPLING, Part.OTHER)
@@ -73,3 +73,15 @@ def test_a_pause_that_is_in_no_step_changes_nothing() -> None:
     table = step_table(Recording(steps=(steps, empty), pauses=(Pause("p", "gc", 30, 40),)))
     assert table.parts[0, PART_ORDER.index(Part.FORWARD)] == 10
     assert table.parts[0, GC_COLUMN] == 0
+
+
+@given(st.integers(0, 5 * BLOCK), st.integers(0, 5 * BLOCK), st.integers(0, 3 * BLOCK))
+def test_parts_are_added_up_over_any_rows(begin: int, length: int, steps: int) -> None:
+    forward = np.arange(steps) ** 2
+    ends = np.cumsum(forward + 7)
+    columns = {Part.FORWARD: forward, Part.OTHER: np.full(steps, 7)}
+    chunks = (Steps("p", 1, 0, ends - forward - 7, ends, columns),) if steps else ()
+    table = step_table(Recording(steps=chunks))
+    begin = min(begin, steps)
+    end = min(begin + length, steps)
+    assert table.spent(begin, end).tolist() == table.parts[begin:end].sum(axis=0).tolist()
