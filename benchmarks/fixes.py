@@ -1,8 +1,9 @@
 """`make fixes`: six faults recorded, diagnosed, mended as recommended, recorded again; gain by gain.
 
 `python -m benchmarks.fixes [--pairs N] [NAME...]`. Each pair is one run with the fault and one without it,
-the pairs of all fixes in turn, since machines change while one measures. Fixes of an engine that is not set
-up are left out by name.
+the pairs of all fixes in turn, since machines change while one measures. How long threads wanted a CPU and
+had none tells how much neighbours took of each run: what would have been measured with as much of the machine
+as before stands beside what was. Fixes of an engine that is not set up are left out by name.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from benchmarks.figure import number
 from phasetrace import advise, analyze
+from phasetrace.analyze.host_use import host_use
 from phasetrace.model import Breakdown, Finding, Goal, Prediction
 from phasetrace.read import read
 from phasetrace.semconv import Cause
@@ -27,7 +29,10 @@ from phasetrace.semconv import Cause
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = ROOT / "examples" / "faults"
 RECORD = [sys.executable, "-m", "phasetrace", "run", "--quiet", "-o"]
-HEAD = ("fix", "metric", "before", "predicted after", "measured after", "inside", "named first")
+HEAD = (
+    "fix", "metric", "before", "predicted after", "measured", "inside",
+    "without a CPU", "at the same share", "inside", "named first",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,15 @@ class Pair:
     named: str
     predicted: Prediction | None
     measured: float
+    starved: tuple[float, float] = (0.0, 0.0)  # before and after: share of the time without a CPU
+
+    @property
+    def at_the_same_share(self) -> float:
+        """What would have been measured with as much of the CPUs as the run before had."""
+        before, after = self.starved
+        faster = (1 - after) / (1 - before)
+        throughput = self.predicted is not None and self.predicted.metric == "throughput_tok_s"
+        return self.measured / faster if throughput else self.measured * faster
 
 
 def main() -> int:
@@ -116,16 +130,18 @@ def main() -> int:
                 pairs[fix].append(pair(fix, asked.keep or Path(folder)))
                 print("  " + "  ".join(row(fix, pairs[fix][-1:])), file=sys.stderr, flush=True)
     print("\n".join(table(pairs)))
-    return 0 if pairs and all(inside(found) for found in pairs.values()) else 1
+    return 0 if pairs and all(inside(found, shared=True) for found in pairs.values()) else 1
 
 
 def pair(fix: Fix, folder: Path) -> Pair:
     """Record with the fault, ask what to do, do it, and record again."""
     trace = folder / f"{fix.name.replace(' ', '-')}.json"
-    diagnosis = advise.diagnose(recorded(fix, [], trace), fix.goal)
+    before = recorded(fix, [], trace)
+    diagnosis = advise.diagnose(before, fix.goal)
     finding = next((found for found in diagnosis.findings if found.cause == fix.cause), None)
     after = recorded(fix, [applied(fix, finding)], trace.with_suffix(".mended.json"))
-    return Pair(diagnosis.cause, finding.prediction if finding else None, value(after, fix.goal))
+    predicted = finding.prediction if finding else None
+    return Pair(diagnosis.cause, predicted, value(after, fix.goal), (starved(before), starved(after)))
 
 
 def applied(fix: Fix, finding: Finding | None) -> str:
@@ -161,6 +177,12 @@ def value(breakdown: Breakdown, goal: Goal) -> float:
     return statistics.mean(time for time in times if time is not None) / 1e9
 
 
+def starved(breakdown: Breakdown) -> float:
+    """The share of the time in which its threads wanted a CPU and had none; 0 where it is unknown."""
+    used = host_use(breakdown.recording, (r.request for r in breakdown.requests))
+    return (used.starved if used is not None else None) or 0.0
+
+
 def table(pairs: Mapping[Fix, Sequence[Pair]]) -> Iterator[str]:
     """A line a fix, of the medians of its pairs."""
     rows = [HEAD, *(row(fix, found) for fix, found in pairs.items() if found)]
@@ -174,19 +196,29 @@ def row(fix: Fix, found: Sequence[Pair]) -> tuple[str, ...]:
     promised, named = medians(found), sum(pair.named == fix.cause for pair in found)
     unit = " tok/s" if fix.goal is Goal.THROUGHPUT else " s"
     before, after, low, high = (number(each) + unit for each in promised) if promised else ("-",) * 4
-    measured = number(statistics.median(pair.measured for pair in found)) + unit
-    said = f"{after} ({low} to {high})"
-    metric = f"{fix.goal}, mean" if fix.goal is not Goal.THROUGHPUT else str(fix.goal)
-    return fix.name, metric, before, said, measured, "yes" if inside(found) else "NO", f"{named}/{len(found)}"
+    waited = [statistics.median(pair.starved[run] for pair in found) for run in (0, 1)]
+    return (
+        fix.name,
+        str(fix.goal) if fix.goal is Goal.THROUGHPUT else f"{fix.goal}, mean",
+        before,
+        f"{after} ({low} to {high})",
+        number(statistics.median(pair.measured for pair in found)) + unit,
+        "yes" if inside(found) else "no",
+        "{:.0%}, {:.0%}".format(*waited),
+        number(statistics.median(pair.at_the_same_share for pair in found)) + unit,
+        "yes" if inside(found, shared=True) else "NO",
+        f"{named}/{len(found)}",
+    )
 
 
-def inside(found: Sequence[Pair]) -> bool:
+def inside(found: Sequence[Pair], *, shared: bool = False) -> bool:
     """Whether what was measured lies inside of what was promised, each the median of the pairs."""
     promised = medians(found)
     if promised is None:
         return False
     _, _, low, high = promised
-    return low <= statistics.median(pair.measured for pair in found) <= high
+    got = statistics.median(pair.at_the_same_share if shared else pair.measured for pair in found)
+    return low <= got <= high
 
 
 def medians(found: Sequence[Pair]) -> tuple[float, float, float, float] | None:
