@@ -126,16 +126,22 @@ def of_file(recording: Recording, name: str) -> Ceilings:
 
 def renderer(form: str) -> Render:
     """What makes this format."""
-    from phasetrace.cli import page
-    from phasetrace.render import html, json_report, markdown, text
+    from phasetrace.render import json_report, markdown, text
 
     renderers: dict[str, Render] = {
         "text": lambda d, shown: text.diagnosis(d, *shown),
         "json": lambda d, _: json_report.diagnosis(d),
         "markdown": lambda d, _: markdown.diagnosis(d),
-        "html": lambda d, _: html.report(d, page.parts()),
+        "html": _html,
     }
     return renderers[form]
+
+
+def _html(diagnosis: Diagnosis, _: terminal.Shown) -> str:
+    from phasetrace.cli import page
+    from phasetrace.render import html
+
+    return html.report(diagnosis, page.parts())
 
 
 def _by_ending(output: Path | None) -> str:

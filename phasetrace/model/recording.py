@@ -166,8 +166,11 @@ class Steps:
 
     def known(self) -> dict[str, Ints]:
         """The columns that may be unknown and are not, by name."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.default is None}
-        return {name: column for name, column in columns.items() if column is not None}
+        columns = ((name, getattr(self, name)) for name in _MAY_BE_UNKNOWN)
+        return {name: column for name, column in columns if column is not None}
+
+
+_MAY_BE_UNKNOWN = tuple(field.name for field in fields(Steps) if field.default is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,9 @@ def read_part(source: str | PathLike[str], progress: Progress | None = None) -> 
     """
     name = fspath(source)
     if servers.is_address(name):
-        return servers.read_server(name, progress)
+        from phasetrace.read.servers.answer import read_server
+
+        return read_server(name, progress)
     opened = Source(name, progress)
     try:
         if is_summary(opened.head()):

@@ -7,7 +7,7 @@ before 2022 said `instrumentationLibrarySpans`.
 
 from __future__ import annotations
 
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 from sys import intern
 from typing import Any
@@ -218,7 +218,7 @@ def _value(value: AnyValue) -> Value | None:
         if (raw := value.boolValue) is not None:
             return bool(raw)
         if (raw := value.bytesValue) is not None:
-            return b64decode(raw)
+            return a2b_base64(raw)
     except (TypeError, ValueError, OverflowError):
         return None
     if value.arrayValue is None:
