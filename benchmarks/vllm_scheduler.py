@@ -76,7 +76,7 @@ class Step:
 
     def take(self, real: Scheduler, run) -> tuple[object, ModelRunnerOutput, object]:
         """One step; what it was made of."""
-        output = self.schedule(real)
+        output = self.schedule(real, False)  # by position, as the engine core does
         ran = run(output)
         return output, ran, self.update(real, output, ran)
 
@@ -88,7 +88,7 @@ def hooked(real: Scheduler, core: Core, sequences: int, rounds: int, calls: int)
     for _ in range(4):
         output, ran, result = whole.take(real, run)
     assert len(ran.sampled_token_ids) == len(core.batches(real).members.batch) == sequences
-    empty = (lambda _: output), (lambda *_: result)
+    empty = (lambda *_: output), (lambda *_: result)
     times = []
     for _ in range(rounds):
         without, with_hooks = (per_call(Step(hooks, *empty), real, ran, calls) for hooks in (None, core))
@@ -102,7 +102,7 @@ def per_call(step: Step, real: Scheduler, ran: ModelRunnerOutput, calls: int) ->
     gc.disable()
     begin = time.thread_time_ns()
     for _ in range(calls):
-        output = schedule(real)
+        output = schedule(real, False)
         update(real, output, ran)
     end = time.thread_time_ns()
     gc.enable()
