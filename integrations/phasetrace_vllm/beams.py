@@ -13,6 +13,7 @@ from phasetrace_agent import clock
 from phasetrace_agent.hooking import Hook, argument, wrap
 from phasetrace_agent.recorder import Recorder
 
+from . import extract
 from .around_calls import around_call
 from .calls import Call, Entry
 
@@ -65,7 +66,7 @@ class Search:
             return
         told: dict[str, Any] = {"reason": rows[0]["reason"] if rows else "error", "sequences": rows}
         if type(error).__name__ in ("CancelledError", "GeneratorExit"):
-            told = {"reason": "abort", "error": "aborted"}
+            told = extract.ABORTED
         elif error is not None:
             told = {"reason": "error", "error": type(error).__name__}
         self.entry.over(self.recorder, told)

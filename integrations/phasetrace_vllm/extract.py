@@ -45,6 +45,8 @@ _BLOCKED = {
     "WAITING_FOR_STREAMING_REQ": "other",
 }
 _REASONS = {"STOP": "stop", "LENGTH": "length", "ABORT": "abort", "ERROR": "error", "REPETITION": "stop"}
+# A request of which the user got no more than a part
+ABORTED = {"reason": "abort", "error": "aborted"}
 
 
 def arrival(request: Any) -> dict[str, Any]:

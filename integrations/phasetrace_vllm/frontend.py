@@ -198,6 +198,8 @@ class Frontend:
             data["sequences"] = [extract.returned(state, reason)]
             if reason == "error":
                 data["error"] = "vllm"
+            elif reason == "abort":  # by the engine, which is paused or about to end
+                data.update(extract.ABORTED)
             entry.finish(self.recorder, end, data)
 
     def _gone(self, name: str) -> Entry | None:
@@ -218,7 +220,7 @@ class Frontend:
             if OUTPUT.on and self.recorder.enabled:
                 try:
                     for name in aborted:
-                        self._ended(name, states.get(name), {"reason": "abort", "error": "aborted"})
+                        self._ended(name, states.get(name), extract.ABORTED)
                 except Exception as error:
                     OUTPUT.fail(error)
             return aborted

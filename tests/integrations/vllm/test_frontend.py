@@ -221,6 +221,19 @@ def test_pooling_requests_are_left_alone(heard: Heard, processor: Any) -> None:
     assert heard.said == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "failure"), [("ABORT", "aborted"), ("ERROR", "vllm"), ("LENGTH", None), ("STOP", None)]
+)
+def test_what_the_engine_gives_up_has_failed(
+    heard: Heard, processor: Any, reason: str, failure: str | None
+) -> None:
+    """It aborts all requests when it is paused, or is about to end."""
+    processor.add_request(asked("r"), None)
+    processor.process_outputs([done("r", reason)])
+    ((_, _, told),) = heard.of("finished")
+    assert (told["reason"], told.get("error")) == (reason.lower(), failure)
+
+
 def test_when_the_engine_dies_so_do_its_requests(heard: Heard, processor: Any) -> None:
     processor.add_request(asked("r"), None)
     processor.propagate_error(RuntimeError("secret"))
