@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from phasetrace.analyze import checks, metrics, prefix, shared_steps, stalls, tokens, warm_up
 from phasetrace.analyze.attribution import PauseClock, phases, whole
 from phasetrace.analyze.owners import owners
+from phasetrace.analyze.pace import pace
 from phasetrace.analyze.stall_patterns import stall_patterns
 from phasetrace.analyze.step_table import StepTable, merged_pauses, step_table
+from phasetrace.analyze.token_gaps import token_gaps
 from phasetrace.model import (
     Breakdown,
     Part,
@@ -40,6 +42,9 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
     requests = [together.told(request) for request in requests]
     warm, diagnosed = warm_up.tell_apart(requests, table)
     asked = [request.request for request in diagnosed]
+    gaps = token_gaps(asked, table)
+    measured, over_time = metrics.percentiles(diagnosed, gaps), pace(diagnosed, gaps, table)
+    del gaps  # as long as the table
     late = stalls.late_tokens(asked, table, together.made, together.read_ns)
     return Breakdown(
         recording=recording,
@@ -47,7 +52,7 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
         warm_up=tuple(warm),
         failed=tuple(request for request in sound if request.status is not RequestStatus.OK),
         phases=_summed(diagnosed),
-        metrics=metrics.percentiles(diagnosed, table),
+        metrics=measured,
         throughput_tok_s=metrics.throughput_tok_s(diagnosed),
         defects=contradictions + checks.beside(recording, table),
         unsplit=_unsplit(diagnosed),
@@ -55,6 +60,7 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
         stall_patterns=stall_patterns(late, table),
         interference=together.interference,
         owners=owners(diagnosed, recording.models),
+        pace=over_time,
         step_costs=together.models,
     )
 

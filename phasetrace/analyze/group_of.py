@@ -12,6 +12,7 @@ from phasetrace.analyze.host_use import HostUse, host_use
 from phasetrace.analyze.metrics import busy_ns, percentiles, throughput_tok_s
 from phasetrace.analyze.step_load import StepLoad, step_load
 from phasetrace.analyze.step_table import StepTable
+from phasetrace.analyze.token_gaps import token_gaps
 from phasetrace.analyze.tokens import decode_steps, padding_tokens
 from phasetrace.model import (
     Breakdown,
@@ -47,7 +48,7 @@ def group_of(
     if not requests:
         return Group(requests=len(breakdown.failed) or None)
     load = StepLoad() if order == "first" else step_load(breakdown, requests, steps)
-    found = percentiles(requests, steps)
+    found = percentiles(requests, token_gaps([r.request for r in requests], steps))
     used = host_use(breakdown.recording, (r.request for r in requests))
     facts = process.facts if process is not None else {}
     stall = next((p for p in breakdown.stall_patterns if p.period_ns and p.cause not in NEIGHBOURS), None)

@@ -6,12 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.analyze.token_gaps import Floats, TokenGaps
 from phasetrace.model import Ints, Percentiles, Request, RequestBreakdown
 
-Floats = npt.NDArray[np.float64]
 PERCENTS = (50, 95, 99)
 
 
@@ -36,17 +34,16 @@ def tpot_ns(request: Request) -> float | None:
     return (request.finished_ns - first) / (longest - 1)
 
 
-def percentiles(requests: Sequence[RequestBreakdown], table: StepTable) -> dict[str, Percentiles]:
-    """Of each metric that at least one request has."""
+def percentiles(requests: Sequence[RequestBreakdown], gaps: TokenGaps) -> dict[str, Percentiles]:
+    """Of each metric that at least one request has; `gaps` are those between their tokens."""
     columns: Mapping[str, list[float]] = {
         "ttft_ns": [float(r.ttft_ns) for r in requests if r.ttft_ns is not None],
         "tpot_ns": [r.tpot_ns for r in requests if r.tpot_ns is not None],
         "e2e_ns": [float(r.e2e_ns) for r in requests],
     }
     found = {name: _percentiles(np.array(values)) for name, values in columns.items() if values}
-    gaps, weights = token_gaps([r.request for r in requests], table)
-    if weights.sum() > 0:
-        found["itl_ns"] = weighted(gaps, weights)
+    if gaps.tokens.sum() > 0:
+        found["itl_ns"] = weighted(gaps.gap_ns, gaps.tokens)
     return found
 
 
@@ -68,52 +65,6 @@ def busy_ns(requests: Iterable[Request]) -> int:
             busy += end - until
             until = end
     return busy
-
-
-def token_gaps(requests: Iterable[Request], table: StepTable) -> tuple[Floats, Ints]:
-    """Times between two tokens of one sequence, and how many tokens came after each such time.
-
-    A step's weight is the sequences that got a token from it after their first. Requests that share a stream
-    add to the same steps, so this is O(steps + requests). Steps that gave several tokens a sequence share
-    their time.
-    """
-    change = np.zeros(len(table.index) + 1, np.int32)  # all of this is as long as the table: few bytes each
-    own: list[tuple[Floats, Ints]] = []
-    for request in requests:
-        decode = table.decode_rows(request)
-        if decode is None:
-            continue
-        sequences = len(request.sequences) or 1
-        if any(count.tokens != 1 for count in request.yields):
-            own.append(_shared_gaps(request, decode, table, sequences))
-        elif len(decode):
-            change[decode.begin] += sequences
-            change[decode.end] -= sequences
-    weights = np.cumsum(change, out=change)[:-1]
-    used = weights > 0
-    gaps = np.zeros(len(used))
-    if len(gaps):
-        gaps[0] = table.end_ns[0] - table.begin_ns[0]
-        np.subtract(table.end_ns[1:], table.end_ns[:-1], out=gaps[1:])
-    if not own:
-        return gaps[used], weights[used]
-    return (
-        np.concatenate([gaps[used], *(pair[0] for pair in own)]),
-        np.concatenate([weights[used], *(pair[1] for pair in own)]),
-    )
-
-
-def _shared_gaps(request: Request, decode: Rows, table: StepTable, sequences: int) -> tuple[Floats, Ints]:
-    index = table.index[decode.begin : decode.end]
-    tokens: npt.NDArray[np.int64] = np.ones(len(decode), np.int64)
-    for count in request.yields:
-        at = int(index.searchsorted(count.step))
-        if at < len(index) and index[at] == count.step:
-            tokens[at] = count.tokens
-    gave = tokens > 0
-    times = table.end_ns[decode.begin : decode.end][gave]
-    gaps = np.diff(times, prepend=request.first_token_ns or 0) / tokens[gave]
-    return gaps.astype(np.float64), tokens[gave] * sequences
 
 
 def weighted(values: Floats, weights: Ints) -> Percentiles:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phasetrace.analyze.composition import composition
-from phasetrace.analyze.metrics import token_gaps
 from phasetrace.analyze.non_negative import Floats
 from phasetrace.analyze.rates import decode_rows
 from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
+from phasetrace.analyze.token_gaps import token_gaps
 from phasetrace.model import Breakdown, Ints, Part, Request, RequestBreakdown, Steps
 
 HOST = (Part.OTHER, Part.SCHEDULE, Part.OUTPUT)  # of a shared step: the device has nothing to do in them
@@ -47,7 +47,7 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
     sums = {part: int(table.parts[used, place].sum()) for place, part in enumerate(PART_ORDER)}
     parts = {part: ns / len(used) / S for part, ns in sums.items() if ns}
     made = composition(asked, table)
-    gaps, _ = token_gaps(asked, table)
+    gaps = token_gaps(asked, table)
     engines = [s for s in breakdown.recording.steps if s.waiting is not None]
     evictions = sum(len(r.preemptions) for r in asked)
     again = sum(count.tokens for r in asked for count in r.recomputed)
@@ -61,7 +61,7 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
         preemptions=evictions if shared or engines else None,
         recomputed_token_share=again / max(1, int(computed[computed > 0].sum())) if evictions else None,
         host_gap_s=sum(parts.get(p, 0.0) for p in HOST) if shared else _idle_device_s(table, used),
-        longest_s=float(gaps.max()) / S if len(gaps) else None,
+        longest_s=float(gaps.gap_ns.max()) / S if len(gaps.gap_ns) else None,
         others_prompt_tokens=None if made is None else _others_prompt_tokens(made.prompt, asked, table),
     )
 

@@ -130,6 +130,16 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast tokens came, over equal stretches of time from the first arrival to the last end."""
+
+    begin_ns: int
+    end_ns: int
+    tokens: tuple[int, ...]  # that came in each stretch
+    longest_gap_ns: tuple[int, ...]  # between two tokens of a sequence that reaches into it; 0 without one
+
+
+@dataclass(frozen=True, slots=True)
 class StepCostModel:
     """What a step takes, fitted on the recording's own steps: nanoseconds, each coefficient >= 0.
 
@@ -170,6 +180,7 @@ class Breakdown:
     stall_patterns: tuple[StallPattern, ...] = ()  # the costliest first
     interference: tuple[Interference, ...] = ()  # the costliest first
     owners: tuple[Owner, ...] = ()
+    pace: Pace | None = None  # of the diagnosed requests, where the times of their tokens are known
     step_costs: Mapping[str, StepCostModel] = field(default_factory=dict)  # Process.key -> its engine's
     of_table: Table | None = None  # what it was made from, where that is a table and no recording
 

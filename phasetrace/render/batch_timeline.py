@@ -12,6 +12,7 @@ from phasetrace.analyze.composition import Composition, composition
 from phasetrace.analyze.step_table import StepTable, step_table
 from phasetrace.model import Phase, Recording, Request, RequestStatus
 from phasetrace.render import units
+from phasetrace.render.axis import axis
 from phasetrace.render.ink import Ink
 
 LABEL = 14  # columns left of the timeline
@@ -35,7 +36,7 @@ def busiest_second(
     seated = _Seats(made, table, window, room)
     rows = sorted(seated.rows.items(), key=lambda item: (made.requests[item[0]].arrival_ns, item[0]))
     lines = [ink.bold(line) for line in ink.wrap(_title(table, window, recording))]
-    lines += [_axis(window, room, ink), _steps(table, window, room, ink)]
+    lines += [axis(window.end_ns - window.begin_ns, room, LABEL, ink), _steps(table, window, room, ink)]
     lines += [_row(made.requests[place], row, ink) for place, row in rows[:MOST_REQUESTS]]
     if len(rows) > MOST_REQUESTS:
         lines.append(f"  and {units.counted(len(rows) - MOST_REQUESTS, 'more request')}")
@@ -90,11 +91,6 @@ def _title(table: StepTable, window: Window, recording: Recording) -> str:
         f" {units.counted(len(window.rows), 'step')} computed {units.counted(computed, 'token')},"
         f" at most {units.counted(most, 'sequence')} in one"
     )
-
-
-def _axis(window: Window, room: int, ink: Ink) -> str:
-    end = units.duration(window.end_ns - window.begin_ns)
-    return ink.dim(" " * LABEL + ink.say("0".ljust(room - len(end)) + end))
 
 
 def _steps(table: StepTable, window: Window, room: int, ink: Ink) -> str:

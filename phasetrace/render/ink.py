@@ -135,6 +135,19 @@ def table_room(rows: Sequence[Sequence[str]], width: int, indent: str = "  ") ->
     return width - cells(indent) - sum(w + 2 for w in widths)
 
 
+def flow(items: Iterable[str], room: int, separator: str = ", ") -> list[str]:
+    """Items one after the other in lines no wider than the room, but for single items that are."""
+    lines = [""]
+    for item in items:
+        joined = lines[-1] + separator + item if lines[-1] else item
+        if lines[-1] and cells(joined) + len(separator.rstrip()) > room:
+            lines[-1] += separator.rstrip()
+            lines.append(item)
+        else:
+            lines[-1] = joined
+    return lines
+
+
 def cells(text: str) -> int:
     """Columns that a plain string takes on a terminal."""
     if text.isascii():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
-from phasetrace.model import Breakdown, Diagnosis, Finding, NotEnoughData, Part, PhaseTime
-from phasetrace.render import context, units
-from phasetrace.render.ink import Cell, Ink, apportion, columns, table_room
+from phasetrace.model import Breakdown, Diagnosis, Finding, NotEnoughData, Part, Phase, PhaseTime
+from phasetrace.render import context, course, units
+from phasetrace.render.ink import Cell, Ink, apportion, columns, flow, table_room
 
 METRICS = ("ttft_ns", "tpot_ns", "itl_ns", "e2e_ns")
-SMALL_PART = 0.01  # of its phase: below, a part costs more attention than it is worth; "other" always shows
+SMALL_PART = 0.01  # of its phase: below, a part costs more attention than it is worth
+SMALL_SHARE = 0.001  # of all time: the same; what decode holds that is in no part always shows
 MOST_PARTS = 4
 MOST_ASIDES = 4  # defects, unsplit phases, rules without data: the rest is counted
 
@@ -22,9 +24,12 @@ def diagnosis(d: Diagnosis, width: int = 80, color: bool = False, ascii: bool = 
     blocks = (
         verdict(d, ink),
         phases(d.breakdown, ink),
-        metrics(d.breakdown, ink),
         answer(d, ink),
         others(d, ink),
+        metrics(d.breakdown, ink),
+        course.pace(d.breakdown, ink),
+        course.slowest(d.breakdown, d.goal, ink),
+        course.stalls(d.breakdown, ink),
         caveats(d, ink),
     )
     return _joined(blocks)
@@ -75,18 +80,25 @@ def phases(b: Breakdown, ink: Ink, parts: bool = True) -> list[str]:
         first, *more = _parts(p, total, room) if parts else [""]
         rows.append(((ink.mark(p.phase), partial(ink.phase, p.phase)), *figure, first))
         rows += [("", "", "", "", line) for line in more]
-    return [bar, "", *columns(rows, right=(2, 3))]
+    return [bar, *columns(rows, right=(2, 3))]
 
 
 def metrics(b: Breakdown, ink: Ink) -> list[str]:
-    """The percentiles that users know, and the throughput."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in METRICS:
-        if name in b.metrics:
-            m = b.metrics[name]
-            figures = [ink.say(units.duration(value)) for value in (m.p50, m.p95, m.p99)]
-            rows.append((units.metric_name(name), *figures))
-    lines = columns([_head(ink, "", "p50", "p95", "p99"), *rows], right=(1, 2, 3)) if rows else []
+    """The percentiles that users know, which phases own them, and the throughput."""
+    rows: list[tuple[str, ...]] = []
+    known = [name for name in METRICS if name in b.metrics]
+    for name in known:
+        m = b.metrics[name]
+        figures = [ink.say(units.duration(value)) for value in (m.p50, m.p95, m.p99)]
+        rows.append((units.metric_name(name), *figures))
+    owners = {name: course.owned(b.owners, name) for name in known}
+    head = ("", "p50", "p95", "p99", *(["mostly"] if any(owners.values()) else []))
+    room = table_room([head[:4], *rows], ink.width)
+    shown: list[tuple[Cell, ...]] = [_head(ink, *head)]
+    for name, row in zip(known, rows, strict=True):
+        first, *more = flow(owners[name], room, "; ") if room >= course.LEAST_ROOM else [""]
+        shown += [(*row, first), *(("", "", "", "", line) for line in more)]
+    lines = columns(shown, right=(1, 2, 3)) if rows else []
     if b.throughput_tok_s is not None:
         lines.append(f"  throughput  {units.rate(b.throughput_tok_s)}")
     return lines
@@ -113,14 +125,13 @@ def answer(d: Diagnosis, ink: Ink) -> list[str]:
 
 def others(d: Diagnosis, ink: Ink) -> list[str]:
     """The further findings, a line each."""
-    rows = [
-        (
-            ink.say(f.cause),
-            f"{ink.say(f.phase)} {units.share(f.share)}",
-            ink.say(units.gain(f.prediction)) if f.prediction else "",
-        )
-        for f in context.further(d)
-    ]
+    found = context.further(d)
+    named = [(ink.say(f.cause), f"{ink.say(f.phase)} {units.share(f.share)}") for f in found]
+    room = replace(ink, width=table_room(named, ink.width)) if named else ink
+    rows: list[tuple[str, ...]] = []
+    for f, names in zip(found, named, strict=True):
+        first, *more = room.wrap(units.gain(f.prediction)) if f.prediction else [""]
+        rows += [(*names, first), *(("", "", line) for line in more)]
     return [ink.dim("also"), *columns(rows)] if rows else []
 
 
@@ -161,18 +172,11 @@ def _slo(d: Diagnosis) -> str:
 
 
 def _parts(p: PhaseTime, total: int, room: int) -> list[str]:
-    """The largest parts of a phase and what is in none, in lines no wider than the room."""
-    large = [t for t in p.parts if t.ns >= SMALL_PART * p.ns and t.part is not Part.OTHER]
-    large = sorted(large, key=lambda t: -t.ns)[:MOST_PARTS]
-    large += [t for t in p.parts if t.part is Part.OTHER]
-    lines = [""]
-    for t in large:
-        said = f"{t.part} {units.share(t.ns / total)}"
-        if lines[-1] and len(lines[-1]) + 2 + len(said) >= room:
-            lines[-1] += ","
-            lines.append("")
-        lines[-1] += f", {said}" if lines[-1] else said
-    return lines
+    """The largest parts of a phase, in lines no wider than the room; what is in none where it counts."""
+    large = [t for t in p.parts if t.ns >= SMALL_PART * p.ns and t.ns >= SMALL_SHARE * total]
+    named = sorted((t for t in large if t.part is not Part.OTHER), key=lambda t: -t.ns)[:MOST_PARTS]
+    rest = [t for t in p.parts if t.part is Part.OTHER and (t in large or p.phase is Phase.DECODE)]
+    return flow([f"{t.part} {units.share(t.ns / total)}" for t in (*named, *rest)], room)
 
 
 def _head(ink: Ink, *titles: str) -> tuple[Cell, ...]:

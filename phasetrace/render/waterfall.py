@@ -8,6 +8,7 @@ import numpy as np
 
 from phasetrace.model import ModelFacts, Part, Phase, Recording, Request, RequestBreakdown, RequestStatus
 from phasetrace.render import units
+from phasetrace.render.axis import axis
 from phasetrace.render.ink import Ink, columns
 from phasetrace.render.timeline import Timeline, timeline
 
@@ -99,7 +100,7 @@ def _settings(r: Request, ink: Ink) -> list[str]:
 
 def _bars(r: RequestBreakdown, steps: Timeline | None, ink: Ink) -> list[str]:
     room = max(10, ink.width - LABEL - FIGURE - 1)
-    lines = [_axis(r.e2e_ns, room, ink)]
+    lines = [axis(r.e2e_ns, room, LABEL, ink)]
     at = 0
     for p in r.phases:
         if p.ns <= 0:
@@ -112,13 +113,6 @@ def _bars(r: RequestBreakdown, steps: Timeline | None, ink: Ink) -> list[str]:
             lines += _gaps(r, steps, room, ink)
         at += p.ns
     return lines
-
-
-def _axis(total_ns: int, room: int, ink: Ink) -> str:
-    # Marks at 0, a half and the end; in a narrow output the half is left out.
-    end, half = units.duration(total_ns), units.duration(total_ns // 2)
-    line = "0".ljust(room // 2) + half if room > 3 * len(half) + 2 else "0"
-    return ink.dim(" " * LABEL + ink.say(line.ljust(room - len(end)) + end))
 
 
 def _bar(phase: Phase, begin: int, end: int, total: int, room: int, ink: Ink) -> tuple[int, str, int]:

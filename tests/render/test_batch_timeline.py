@@ -36,7 +36,7 @@ def two():  # type: ignore[no-untyped-def]
 def test_every_cell_says_what_the_request_did() -> None:
     title, _, axis, tokens, first, second, legend = shown(two())
     assert title.startswith("the busiest 800 ms, 0 ns after the first request: 8 steps computed 59 tokens")
-    assert axis.split() == ["0", "800", "ms"]
+    assert axis.split() == ["0", "400", "ms", "800", "ms"]
     cells = 80
     assert first.split() == ["first", "P" * 10 + "D" * (cells - 10)]
     name, row = second.split()

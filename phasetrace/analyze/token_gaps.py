@@ -1,0 +1,83 @@
+"""The times between two tokens of one sequence, over many requests that share steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.model import Ints, Request
+
+Floats = npt.NDArray[np.float64]
+AT_ONCE = 1 << 16  # rows of the table whose times are looked up together
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGaps:
+    """Each gap's length, and how many tokens ended it. The first are of rows, in order; then the rest."""
+
+    gap_ns: Floats
+    tokens: Ints
+    used: npt.NDArray[np.bool_]  # which rows of the table have one: less memory than its end for each
+    rest_end_ns: Ints  # of requests that got several tokens a step
+
+    def by_end(self, table: StepTable) -> Iterator[tuple[Ints, Floats, Ints]]:
+        """When gaps ended, their lengths, their tokens: all of them, some at a time."""
+        at = 0
+        for row in range(0, len(self.used), AT_ONCE):
+            end_ns = table.end_ns[row : row + AT_ONCE][self.used[row : row + AT_ONCE]]
+            some = slice(at, at + len(end_ns))
+            yield end_ns, self.gap_ns[some], self.tokens[some]
+            at = some.stop
+        yield self.rest_end_ns, self.gap_ns[at:], self.tokens[at:]
+
+
+def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
+    """All of these requests.
+
+    A step's weight is the sequences that got a token from it after their first. Requests that share a stream
+    add to the same steps, so this is O(steps + requests). Steps that gave several tokens a sequence share
+    their time.
+    """
+    change = np.zeros(len(table.index) + 1, np.int32)  # all of this is as long as the table: few bytes each
+    own: list[tuple[Floats, Ints, Ints]] = []
+    for request in requests:
+        decode = table.decode_rows(request)
+        if decode is None:
+            continue
+        sequences = len(request.sequences) or 1
+        if any(count.tokens != 1 for count in request.yields):
+            own.append(_shared_gaps(request, decode, table, sequences))
+        elif len(decode):
+            change[decode.begin] += sequences
+            change[decode.end] -= sequences
+    weights = np.cumsum(change, out=change)[:-1]
+    used = weights > 0
+    gaps = np.zeros(len(used))
+    if len(gaps):
+        gaps[0] = table.end_ns[0] - table.begin_ns[0]
+        np.subtract(table.end_ns[1:], table.end_ns[:-1], out=gaps[1:])
+    if not own:
+        return TokenGaps(gaps[used], weights[used], used, np.zeros(0, np.int64))
+    own_gaps, own_tokens, own_ends = map(np.concatenate, zip(*own, strict=True))
+    return TokenGaps(
+        np.concatenate([gaps[used], own_gaps]), np.concatenate([weights[used], own_tokens]), used, own_ends
+    )
+
+
+def _shared_gaps(
+    request: Request, decode: Rows, table: StepTable, sequences: int
+) -> tuple[Floats, Ints, Ints]:
+    index = table.index[decode.begin : decode.end]
+    tokens: npt.NDArray[np.int64] = np.ones(len(decode), np.int64)
+    for count in request.yields:
+        at = int(index.searchsorted(count.step))
+        if at < len(index) and index[at] == count.step:
+            tokens[at] = count.tokens
+    gave = tokens > 0
+    times = table.end_ns[decode.begin : decode.end][gave]
+    gaps = np.diff(times, prepend=request.first_token_ns or 0) / tokens[gave]
+    return gaps.astype(np.float64), tokens[gave] * sequences, times
