@@ -19,6 +19,7 @@ class KnownShape:
     head_dim: int
     hidden_size: int
     active_parameters: float | None = None
+    bytes_per_weight: float | None = None  # as published, where that is not 16 bits
 
 
 # What each name must hold, all of it; the more exact one first.
@@ -62,8 +63,8 @@ SHAPES: tuple[tuple[tuple[str, ...], KnownShape], ...] = (
     (("opt", "30b"), KnownShape(29.97e9, 48, 56, 128, 7168)),
     (("opt", "13b"), KnownShape(12.85e9, 40, 40, 128, 5120)),
     (("bloom", "176b"), KnownShape(176.2e9, 70, 112, 128, 14336)),
-    (("gpt-oss", "120b"), KnownShape(116.8e9, 36, 8, 64, 2880, 5.1e9)),
-    (("gpt-oss", "20b"), KnownShape(20.9e9, 24, 8, 64, 2880, 3.6e9)),
+    (("gpt-oss", "120b"), KnownShape(116.8e9, 36, 8, 64, 2880, 5.1e9, 0.56)),
+    (("gpt-oss", "20b"), KnownShape(20.9e9, 24, 8, 64, 2880, 3.6e9, 0.66)),
     (("gpt2", "xl"), KnownShape(1.56e9, 48, 25, 64, 1600)),
 )
 _MIXTURE = re.compile(

@@ -36,6 +36,8 @@ MODEL_SPREAD = (
     0.25  # of a ratio that comes from the model of a step: its error on measured systems, times two
 )
 
+SIXTEEN_BITS = "16-bit weights are assumed, since no dtype or quantisation was told"
+
 
 @dataclass(frozen=True, slots=True)
 class Gain:
@@ -97,6 +99,9 @@ def candidate(
     share = won(promised) if weight is None else weight
     seconds = share * whole if seconds is None and whole else seconds or 0.0
     sure = {Tier.DEFECT: "high", Tier.MEASURED: "high", Tier.FAULT: "medium", Tier.BOUND: "medium"}
+    if setting.assumed and tier >= Tier.FAULT:
+        confidence = "medium" if confidence == "high" else confidence
+        evidence = (*evidence, SIXTEEN_BITS) if tier is Tier.BOUND else evidence
     finding = Finding(
         cause=cause,
         phase=cause.phase,

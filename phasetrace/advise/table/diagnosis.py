@@ -43,8 +43,10 @@ def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
         return (unknown(seen), *findings)
     if not seen.goal_stated and first.tier is Tier.BOUND and first.finding.cause != Cause.LONG_OUTPUT:
         return (unknown(seen, NO_GOAL), *findings)
-    if first.tier >= Tier.BOUND and (twin := _twin(seen)) is not None:
+    if first.tier >= Tier.FAULT and (twin := _twin(seen)) is not None:
         return (unknown(seen, twin), *findings)
+    if first.tier is Tier.BOUND and (refuted := _refuted_bound(seen)) is not None:
+        return (unknown(seen, refuted), *findings)
     return findings
 
 
@@ -56,6 +58,21 @@ def _twin(seen: View) -> str | None:
                 f"{pair.worse.name} and {pair.better.name} are the same by all that the table tells,"
                 " and one is"
                 f" {pair.ratio:.2g} times better: what differs is not in it"
+            )
+    return None
+
+
+def _refuted_bound(seen: View) -> str | None:
+    """The same load on the same devices, much faster with other settings: it was not the device's bound."""
+    for pair in seen.pairs:
+        if (
+            pair.worse is seen.subject
+            and pair.ratio >= TWIN
+            and pair.only(*pair.worse.knobs, *pair.better.knobs)
+        ):
+            return (
+                f"{pair.better.name} serves the same load {pair.ratio:.2g} times better with other settings"
+                f" ({', '.join(pair.differs)}): {pair.worse.name} is not at what its device can do"
             )
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phasetrace.advise.table.answer import Candidate, Tier
+from phasetrace.advise.table.answer import SIXTEEN_BITS, Candidate, Tier
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import seconds, times
@@ -57,7 +57,7 @@ def at_bound(s: Setting) -> list[str]:
     waits, whole = (s.group.queue_s or 0) + (s.before_queue or 0), s.e2e or s.ttft
     if whole and waits > WORTH * whole:
         return []
-    return said
+    return [*said, SIXTEEN_BITS] if said and s.assumed else said
 
 
 def _slow_end(s: Setting, metric: str) -> float | None:

@@ -9,6 +9,7 @@ from phasetrace.advise.table.stated import Stated
 from phasetrace.analyze import expected, physics
 from phasetrace.analyze.machine import SLOWEST_BANDWIDTH
 from phasetrace.analyze.physics import Shape
+from phasetrace.analyze.shapes import mixture_of_experts
 from phasetrace.model import Goal
 
 CRAWLING = 3.0  # times the time that the slowest GPU needs to read the weights
@@ -174,6 +175,30 @@ class Setting(Stated):
         }[goal]
 
     # ---- against the device ----
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The model's; with 16-bit weights where nothing else is said and no number speaks against it."""
+        assumed = self.served_shape
+        if self.stated_shape or assumed is None or self.ceiling is None:
+            return self.stated_shape
+        too_large = self.ceiling.memory is not None and assumed.weight_bytes > self.ceiling.memory
+        too_fast = self.step is not None and self.step < physics.touched_weight_bytes(assumed, 1) / (
+            self.ceiling.bandwidth
+        )
+        return None if too_large or too_fast else assumed
+
+    @property
+    def activity_known(self) -> bool:
+        """Whether it is known how many parameters a token uses."""
+        return self.shape is not None and (
+            self.shape.active_parameters is not None or not mixture_of_experts(self.table.model.name)
+        )
+
+    @property
+    def assumed(self) -> bool:
+        """Whether the bytes of a weight are an assumption."""
+        return self.stated_shape is None and self.shape is not None
 
     @cached_property
     def step_floor(self) -> float | None:

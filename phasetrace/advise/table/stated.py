@@ -8,8 +8,11 @@ from functools import cached_property
 from phasetrace.advise.knobs import BUDGETS, CAPS, PARALLEL, first_number
 from phasetrace.analyze.devices import device
 from phasetrace.analyze.physics import Ceiling, Shape, bytes_of
-from phasetrace.analyze.shapes import known_shape, mixture_of_experts
+from phasetrace.analyze.shapes import known_shape
 from phasetrace.model import Group, Knobs, Table
+
+SERVERS = ("vllm", "sglang", "tgi", "tensorrt-llm")  # load a checkpoint in the 16 bits of its own
+AS_SERVED = 2.0  # bytes a weight
 
 
 @dataclass(frozen=True)
@@ -59,23 +62,38 @@ class Stated:
     @property
     def dtype(self) -> str | None:
         """Of the computation."""
-        return self.group.dtype or self.table.model.dtype
+        return self.group.dtype or self._set("dtype") or self.table.model.dtype
 
     @property
     def quantization(self) -> str | None:
         """Of the weights; `none` and the like are none."""
-        said = self.group.quantization or self.table.model.quantization
+        said = self.group.quantization or self._set("quantization") or self.table.model.quantization
         if said is None and self.group.dtype is None and (self.table.model.bytes_per_weight or 2.0) < 1.5:
             return f"{self.table.model.bytes_per_weight:.2g}-byte"
         return None if said and said.lower() in ("none", "no", "off", "false") else said
 
+    def _set(self, name: str) -> str | None:
+        value = self.knobs.get(name)
+        return value if isinstance(value, str) and value.lower() != "auto" else None
+
     @cached_property
-    def shape(self) -> Shape | None:
+    def stated_shape(self) -> Shape | None:
         """The model's, from the table, completed by what is known of its name."""
         m, known = self.table.model, known_shape(self.table.model.name)
-        parameters = m.parameters or (known.parameters if known else None)
         own = bytes_of(self.group.quantization) or bytes_of(self.group.dtype)
-        per_weight = own or m.bytes_per_weight or bytes_of(m.quantization) or bytes_of(m.dtype)
+        of_knobs = bytes_of(self._set("quantization")) or bytes_of(self._set("dtype"))
+        of_name = bytes_of(m.name) or (known.bytes_per_weight if known else None)
+        of_model = m.bytes_per_weight or bytes_of(m.quantization) or bytes_of(m.dtype) or of_name
+        return self._shape(own or of_knobs or of_model)
+
+    @cached_property
+    def served_shape(self) -> Shape | None:
+        """The same with 16-bit weights, which servers use where nothing else is asked for."""
+        return self._shape(AS_SERVED) if self.table.engine in SERVERS and not self.quantization else None
+
+    def _shape(self, per_weight: float | None) -> Shape | None:
+        m, known = self.table.model, known_shape(self.table.model.name)
+        parameters = m.parameters or (known.parameters if known else None)
         if not parameters or not per_weight:
             return None
         kv = bytes_of(str(self.knobs.get("kv_cache_dtype", ""))) or 2.0
@@ -89,13 +107,6 @@ class Stated:
             head_dim=m.head_dim or (same.head_dim if same else None),
             hidden_size=m.hidden_size or (same.hidden_size if same else None),
             kv_bytes=kv,
-        )
-
-    @property
-    def activity_known(self) -> bool:
-        """Whether it is known how many parameters a token uses."""
-        return self.shape is not None and (
-            self.shape.active_parameters is not None or not mixture_of_experts(self.table.model.name)
         )
 
     @cached_property

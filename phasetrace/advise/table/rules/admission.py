@@ -101,7 +101,10 @@ def token_budget(view: View) -> Answer:
     trade = "A larger budget helps TTFT and throughput, and makes each gap between tokens longer (ITL)."
     if pair is not None and (pair.worse.budget or 0) < (pair.better.budget or 0) and not pair.worse.alone:
         if view.goal in (Goal.TTFT, Goal.THROUGHPUT, Goal.E2E):
-            return tried(view, Cause.TOKEN_BUDGET, pair, "a smaller token budget", fix, trade)
+            sure = None if pair.worse.budget is not None else "medium"  # an unstated one is some default
+            return tried(
+                view, Cause.TOKEN_BUDGET, pair, "a smaller token budget", fix, trade, confidence=sure
+            )
     pair = view.contrast(*PASSING)
     if pair is not None and pair.goal is Goal.TTFT and not pair.worse.alone:
         return tried(view, Cause.TOKEN_BUDGET, pair, "prompts read in one piece", fix, trade)

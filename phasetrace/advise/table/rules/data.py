@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.stated import SERVERS
 from phasetrace.advise.words import percent, seconds, times
 from phasetrace.analyze import physics
 from phasetrace.analyze.shapes import mixture_of_experts
@@ -27,7 +28,6 @@ FRACTIONS = (
     "cpu_utilization",
     "recomputed_token_share",
 )
-SERVERS = ("vllm", "sglang", "tgi", "tensorrt-llm")  # they refuse to start where weights do not fit
 ORDERED = (
     ("ttft_p95_s", "ttft_p99_s"),
     ("e2e_p95_s", "e2e_p99_s"),
@@ -232,12 +232,13 @@ def against_physics(s: Setting) -> Iterator[str]:
                 f" engine writes one in {seconds(s.decode / (g.output_tokens - 1) * 1e9)}"
             )
             return
-    if s.shape is None or s.ceiling is None:
+    shape = s.stated_shape  # an assumption contradicts nobody
+    if shape is None or s.ceiling is None:
         return
-    sparse = (s.shape.active_parameters or s.shape.parameters) < s.shape.parameters
+    sparse = (shape.active_parameters or shape.parameters) < shape.parameters
     known = not sparse and not mixture_of_experts(s.table.model.name)
     drafts = g.speculative_tokens or any("specul" in name for name in s.knobs)
-    weights = s.shape.weight_bytes / s.ceiling.bandwidth / (1 if s.counted else A_NODE)
+    weights = shape.weight_bytes / s.ceiling.bandwidth / (1 if s.counted else A_NODE)
     if s.step and known and (not drafts or g.accepted_length) and s.step * FASTER < weights:
         yield (
             f"a step of {seconds(s.step * 1e9)} would read the weights {times(weights / s.step)} as"
@@ -251,18 +252,18 @@ def against_physics(s: Setting) -> Iterator[str]:
         memory
         and s.counted
         and not away
-        and s.table.engine in SERVERS
-        and s.shape.weight_bytes > BEYOND * memory
+        and s.table.engine in SERVERS  # they refuse to start where weights do not fit
+        and shape.weight_bytes > BEYOND * memory
     ):
         yield (
-            f"{s.shape.weight_bytes / 1e9:,.0f} GB of weights do not fit {memory / 1e9:,.0f} GB of"
+            f"{shape.weight_bytes / 1e9:,.0f} GB of weights do not fit {memory / 1e9:,.0f} GB of"
             " memory, and nothing is"
             " said of offload: impossible"
         )
     if memory and s.counted and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
-        per_token = physics.kv_bytes_per_token(s.shape) or 0
-        needed = s.shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
-        if needed > 1.1 * memory and s.shape.weight_bytes < memory:
+        per_token = physics.kv_bytes_per_token(shape) or 0
+        needed = shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
+        if needed > 1.1 * memory and shape.weight_bytes < memory:
             yield (
                 f"weights and KV cache of {g.batch:,.0f} sequences need {needed / 1e9:,.0f} GB and"
                 f" the devices have {memory / 1e9:,.0f}: they cannot have run together"
@@ -270,7 +271,7 @@ def against_physics(s: Setting) -> Iterator[str]:
     uncached = s.knobs.get("enable_prefix_caching") is False or s.table.engine == "transformers"
     told = g.cached_tokens is not None or g.prefix_cache_hit_rate is not None or uncached
     if s.prefill and known and s.ceiling.flops and told and s.new_tokens:
-        least = physics.prefill_flops(s.shape, s.new_tokens) / s.ceiling.flops
+        least = physics.prefill_flops(shape, s.new_tokens) / s.ceiling.flops
         if least / (1 if s.counted else A_NODE) > 2.5 * s.prefill > 0:
             yield (
                 f"prefill of {s.new_tokens:,.0f} tokens in {seconds(s.prefill * 1e9)} is"

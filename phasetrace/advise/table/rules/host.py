@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried, without
+from phasetrace.advise.table.rules.placement import unread
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
@@ -192,6 +193,8 @@ def cpu_starved(view: View) -> Answer:
         ]
         return tried(view, Cause.CPU_STARVED, pair, " ".join(names) or "cores", fix)
     s, g = view.subject, view.subject.group
+    if unread(s):
+        return None  # the cores compute what lies in their memory: they are busy with the model itself
     device_waits = g.gpu_utilization is not None and g.gpu_utilization <= IDLE
     said: list[str] = []
     if (

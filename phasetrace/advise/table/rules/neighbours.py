@@ -44,7 +44,7 @@ def prefill_interference(view: View) -> Answer:
         usual = s.step_expected or g.itl_p50_s
         slower = s.tpot / usual if s.tpot and usual else None
         if slower is not None and slower < 1.3:
-            return None
+            return _gaps(view, s, fix, trade)
         return candidate(
             view,
             Cause.PREFILL_INTERFERENCE,
@@ -114,6 +114,26 @@ def prefill_interference(view: View) -> Answer:
         tradeoff=trade,
         weight=max(0.2, 1 - middle / max(mean, middle)),
         confidence="medium" if fits else "low",
+    )
+
+
+def _gaps(view: View, s: Setting, fix: str, trade: str) -> Answer:
+    """The usual token is on time, and the slow end waits for prompts that are known to be read meanwhile."""
+    g = s.group
+    if _spikiness(s) < SPIKES or g.stall_period_s or g.preemptions:
+        return None
+    middle, tail = g.itl_p50_s or g.tpot_s or 0.0, g.itl_p99_s or g.itl_p95_s or g.itl_max_s or 0.0
+    return candidate(
+        view,
+        Cause.PREFILL_INTERFERENCE,
+        Tier.FAULT,
+        (
+            f"{g.prefilling_concurrently:,.0f} prompt tokens of other requests were read while these decoded",
+            f"the slow end of ITL is {seconds(tail * 1e9)}, its middle {seconds(middle * 1e9)}",
+        ),
+        fix,
+        tradeoff=trade,
+        weight=0.2,
     )
 
 

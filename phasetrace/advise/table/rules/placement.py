@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from phasetrace.advise.knobs import PARALLEL
 from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.rules.faults import PLACED
 from phasetrace.advise.table.rules.step import FAR, _flat
@@ -16,6 +17,8 @@ OFFLOADED = ("cpu_offload_gb", "offload_gb", "n_cpu_moe", "cpu_offload")
 FASTEST_LINK = 64e9  # bytes a second: PCIe 5.0 x16; offloaded weights cannot come faster
 USUAL_LINK = 25e9  # bytes a second: PCIe 4.0 x16 as measured
 OWNS = 0.3  # of a step
+UNUSED = 0.02  # of the time: samplers round to whole percents, and a device that decodes shows tens of them
+BUSY = 0.85  # of the cores: as in rules.host
 SCALED = 0.75  # of the step with fewer devices is what twice as many should not exceed
 
 
@@ -47,6 +50,8 @@ def weight_offload(view: View) -> Answer:
     ):
         if s.shape.weight_bytes > s.ceiling.memory * 1.1 and h.kind != "cpu":
             away = s.shape.weight_bytes - 0.9 * s.ceiling.memory
+    if not away and unread(s) and s.shape:
+        away = s.shape.weight_bytes
     if (
         away <= 0
         or view.goal is Goal.TTFT
@@ -78,6 +83,16 @@ def weight_offload(view: View) -> Answer:
         weight=max(0.5, min(0.95, crossing / s.step)) if s.step else 0.6,
         confidence="high" if h.offloaded_gb or layers is not None or s.knob(*OFFLOADED) else "medium",
     )
+
+
+def unread(s: Setting) -> bool:
+    """Whether the device was busy for less of each step than reading the weights from its memory takes."""
+    used = s.group.gpu_utilization
+    if used is None or s.table.hardware.kind == "cpu" or s.group.cpu_utilization is None:
+        return False
+    if s.group.cpu_utilization < BUSY:
+        return False
+    return used <= UNUSED or bool(s.step and s.step_floor and used * s.step < 0.5 * s.step_floor)
 
 
 def _placed(s: Setting) -> float:
@@ -126,6 +141,13 @@ def interconnect(view: View) -> Answer:
             weight=0.4,
             confidence="medium",
         )
+    split = view.contrast(*PARALLEL)
+    if (
+        split is not None
+        and split.worse.devices == split.better.devices
+        and _split(split.worse) > _split(split.better)
+    ):
+        return tried(view, Cause.INTERCONNECT, split, "tensor parallelism", fix)
     found = _unscaled(view)
     if found is not None:
         more, fewer, ratio = found
@@ -223,6 +245,10 @@ def _unit(view: View, s: Setting) -> float:
     spent = s.group.communication_s or 0
     step = s.step or 0
     return step if spent <= 1.1 * step else max(s.e2e or 0, s.prefill or 0, spent)
+
+
+def _split(s: Setting) -> float:
+    return s.knob(*PARALLEL) or 1.0
 
 
 def _unscaled(view: View) -> tuple[Setting, Setting, float] | None:
