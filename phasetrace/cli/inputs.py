@@ -8,13 +8,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 
 import click
 
-from phasetrace.errors import NothingRecordedError, UsageError
-from phasetrace.model import Recording, Table
+from phasetrace.errors import NothingRecordedError, PhasetraceError, TraceFormatError, UsageError
+from phasetrace.model import Defect, Recording, Table
 
+_NAMED = 3  # files of a folder that are left out
 PATIENCE_S = 1.0  # nobody wonders before
 TRACES = (".json", ".jsonl", ".ndjson", ".pb", ".binpb", ".otlp")  # of the files of a folder
 
@@ -32,22 +34,32 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
     from phasetrace import read as reader
 
     parts: list[reader.Part] = []
-    sources = list(_files(sources))
+    chosen = list(_files(sources))
+    left_out: list[str] = []
     with _no_collections():
-        for source in sources:
-            with Progress(source) as progress:
-                one = reader.read_part(source, progress=progress)
-            if isinstance(one, Table):
-                if len(sources) > 1:
+        for source, named in chosen:
+            try:
+                with Progress(source) as progress:
+                    one = reader.read_part(source, progress=progress)
+                if isinstance(one, Table) and len(chosen) > 1:
                     raise UsageError(f"{source} is a table of numbers ({one.source}); diagnose it by itself")
+            except PhasetraceError as error:
+                if named:
+                    raise
+                left_out.append(str(error))
+                continue
+            if isinstance(one, Table):
                 return one
             parts.append(one)
+        if not parts:
+            raise TraceFormatError(_none_of(sources, left_out))
         recording = reader.recording(parts, _together)
+    recording = replace(recording, defects=(*recording.defects, *_said(left_out)))
     if not recording.requests:
-        named = ", ".join(map(_shown, sources))
+        names = ", ".join(_shown(source) for source, _ in chosen)
         damage = "; ".join(defect.defect for defect in recording.defects)
         hint = damage or "record the application with `phasetrace run -- COMMAND`"
-        raise NothingRecordedError(f"{named}: no LLM request in it; {hint}")
+        raise NothingRecordedError(f"{names}: no LLM request in it; {hint}")
     return recording
 
 
@@ -69,21 +81,40 @@ def _shown(source: str) -> str:
     return click.format_filename(source.partition("?")[0] if servers.is_address(source) else source)
 
 
-def _files(sources: Sequence[str]) -> Iterator[str]:
-    """Each source, and instead of a folder the traces in it, by their names."""
+def _files(sources: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each source, and instead of a folder the traces in it; and whether it was named itself."""
     for source in sources:
         if source == "-" or not os.path.isdir(source):
-            yield source
+            yield source, True
             continue
         inside = sorted(entry.path for entry in os.scandir(source) if _may_be_trace(entry))
         if not inside:
             raise UsageError(f"{source} is a folder without a trace ({', '.join(TRACES)})")
-        yield from inside
+        yield from ((path, False) for path in inside)
 
 
 def _may_be_trace(entry: os.DirEntry[str]) -> bool:
     name = entry.name.removesuffix(".gz").removesuffix(".zst")
-    return entry.is_file() and name.endswith(TRACES) and not name.endswith(".config.json")
+    if not name.endswith(TRACES) or name.endswith(".config.json"):
+        return False
+    try:
+        return entry.is_file()
+    except OSError:  # a link to itself
+        return False
+
+
+def _said(left_out: Sequence[str]) -> Iterator[Defect]:
+    """Files of a folder that are no traces: the first few by name."""
+    for reason in left_out[:_NAMED]:
+        yield Defect(f"left out: {reason.partition(';')[0]}")
+    if (others := len(left_out) - _NAMED) > 0:
+        yield Defect(f"left out: {others:,} more files that are no traces")
+
+
+def _none_of(sources: Sequence[str], left_out: Sequence[str]) -> str:
+    if len(left_out) == 1:
+        return left_out[0]
+    return f"{', '.join(sources)}: none of {len(left_out):,} files is a trace; the first: {left_out[0]}"
 
 
 @contextmanager

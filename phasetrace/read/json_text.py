@@ -87,6 +87,9 @@ def values(
             continue
         except ValueError as error:
             refused = error
+        if several := _apart(line):
+            yield from _one_after_another(line, several, decoder, notes)
+            continue
         if number == 1 and complete and len(line) < _BEGIN_OF_DOCUMENT:
             yield from _document(line, lines, source, notes, decoder)
             return
@@ -166,6 +169,46 @@ def _each(data: Text, decoder: Decoder[T], notes: Notes, depth: int = 0) -> Iter
             notes.damaged += 1
 
 
+def _apart(data: bytes | bytearray) -> list[tuple[int, int]]:
+    """Where documents that stand one after another begin and end; none where they are fewer than two.
+
+    The last may be cut off. `cat` and `jq` leave such texts.
+    """
+    found: list[tuple[int, int]] = []
+    begin, end, depth = 0, 0, 0
+    for match in _STRUCTURE.finditer(data):
+        token = match[0]
+        if token in _CLOSED_BY:
+            if not depth:
+                begin = match.start()
+                if data[end:begin].strip():
+                    return []
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if depth < 0:
+                return []
+            if not depth:
+                end = match.end()
+                found.append((begin, end))
+    if depth:
+        found.append((begin, len(data)))
+    return found if len(found) > 1 else []
+
+
+def _one_after_another(
+    data: bytes | bytearray, places: Iterable[tuple[int, int]], decoder: Decoder[T], notes: Notes
+) -> Iterator[T]:
+    for begin, end in places:
+        one = data[begin:end]
+        try:
+            yield from _each(one, decoder, notes)
+        except ValueError:
+            before = notes.documents
+            yield from _begun(one, decoder, notes)
+            notes.damaged += notes.documents == before
+
+
 def _begun(data: bytes | bytearray, decoder: Decoder[T], notes: Notes) -> Iterator[T]:
     """What can be read of a document that is cut off."""
     begun = closed(data)
@@ -190,6 +233,10 @@ def _document(
         return
     except ValueError as error:
         notes.refuse(error)
+    several = _apart(whole)
+    if any(whole.find(b"\n", begin, end) >= 0 for begin, end in several):  # else they are lines
+        yield from _one_after_another(whole, several, decoder, notes)
+        return
     found = False
     for number, line in enumerate(BytesIO(whole), 1):  # lines after all, with a broken first one
         if not line.isspace():

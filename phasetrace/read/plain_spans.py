@@ -44,6 +44,8 @@ def console(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans among whatever else a program prints."""
     for raw in _objects(source, notes):
         yield from group(raw, _resource(raw), notes)
+    if not notes.documents:
+        notes.refuse(ValueError("no line of it begins a span"))
 
 
 def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:

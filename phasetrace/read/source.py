@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import IO, cast
 
 from phasetrace.errors import PhasetraceError, TraceFormatError, UsageError
+from phasetrace.read.encoding import in_utf8
 from phasetrace.read.unpack import unpacked
 
 Progress = Callable[[int, int | None], None]  # bytes read, bytes in all where known
@@ -16,7 +18,7 @@ HEAD = 64 << 10  # enough to tell any format
 LONGEST = 512 << 20  # of a line, a message or a document: parsed, it takes many times as much memory
 _BUFFER = 1 << 20  # longer than most lines, so that each is copied out of it at once
 _REPORT_EVERY = 1 << 20
-_BOM = b"\xef\xbb\xbf"
+_BOM = codecs.BOM_UTF8
 
 
 class Source:
@@ -40,6 +42,7 @@ class Source:
         self.size = _size(self._raw)
         try:
             plain, self._unpacked = unpacked(self.name, self._raw)
+            plain = in_utf8(plain)
             self._begin = _filled(plain, HEAD)
         except PhasetraceError:
             self.close()

@@ -177,6 +177,33 @@ def test_without_input_it_says_what_is_missing(capsys: Captured) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_what_is_no_trace_in_a_folder_is_left_out_and_said(trace: Path, capsys: Captured) -> None:
+    folder = trace.parent / "mixed"
+    folder.mkdir()
+    (folder / "run.json").write_bytes(trace.read_bytes())
+    (folder / "loop.json").symlink_to("loop.json")
+    (folder / "gone.json").symlink_to("nowhere.json")
+    (folder / "inner.json").mkdir()
+    os.mkfifo(folder / "pipe.json")
+    other_json(folder), binary(folder), empty(folder)
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    assert main(["diagnose", str(folder), "--format", "json"]) == 0
+    said = [entry["defect"] for entry in json.loads(capsys.readouterr().out)["data"]]
+    left_out = sorted(sentence for sentence in said if sentence.startswith("left out: "))
+    assert [Path(sentence.split()[2]).name for sentence in left_out] == [
+        "binary.json",
+        "empty.json",
+        "other.json",
+    ]
+
+
+def test_a_folder_of_nothing_but_others_is_refused_in_one_line(tmp_path: Path, capsys: Captured) -> None:
+    other_json(tmp_path), binary(tmp_path)
+    assert main(["diagnose", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "none of 2 files is a trace" in err and "binary.json" in err and err.count("\n") == 1
+
+
 @pytest.mark.parametrize("place", ["no/such/folder/report.txt", "."])
 def test_an_unwritable_output_is_one_line_and_exit_code_2(trace: Path, place: str, capsys: Captured) -> None:
     output = trace.parent / place
