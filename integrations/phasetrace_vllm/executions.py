@@ -1,14 +1,16 @@
 """How long a worker took for each step that the engine core gave it, on the host and on its device.
 
 Workers get the steps in the order in which they were scheduled, each of them, so that the count of them is
-their name on both sides. A step is computed by `execute_model`, and where that returns nothing its tokens
-are chosen by `sample_tokens` afterwards. Device times come from events and are not verified on a GPU yet.
+their name on both sides, for each engine of a process apart. A step is computed by `execute_model`, and where
+that returns nothing its tokens are chosen by `sample_tokens` afterwards. Device times come from events and
+are not verified on a GPU yet.
 """
 
 from __future__ import annotations
 
 import atexit
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -36,24 +38,39 @@ class Execution:
         self.worked = 0  # nanoseconds inside of the worker
 
 
+class Progress:
+    """How far a worker is."""
+
+    __slots__ = ("count", "unsampled")
+
+    def __init__(self) -> None:
+        self.count = 0  # of the steps it was given
+        self.unsampled: Execution | None = None
+
+
+def _nobody() -> None:
+    """What a reference to no worker gives."""
+
+
 class Executions:
-    """The steps of the worker in this process."""
+    """The steps of the workers in this process: one, but for engines that run in the application's."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self._count = 0
-        self._unsampled: Execution | None = None
+        self._workers: weakref.WeakKeyDictionary[Any, Progress] = weakref.WeakKeyDictionary()
+        self._latest: tuple[Callable[[], Any], Progress] = _nobody, Progress()
         self._clocks: dict[str, DeviceClock | None] = {}
 
     def around_execute(self, original: Function) -> Function:
         """The model runs."""
 
         def execute_model(worker: Any, /, *args: Any, **kwargs: Any) -> Any:
-            number, self._count = self._count, self._count + 1
             if not EXECUTE.on or not self.recorder.enabled:
                 return original(worker, *args, **kwargs)
             begin, clock = now(), None
             try:
+                progress = self._progress(worker)
+                number, progress.count = progress.count, progress.count + 1
                 tokens = argument(args, kwargs, 0, "scheduler_output").total_num_scheduled_tokens
                 clock = self._clock(worker) if tokens else None
                 execution = Execution(number, tokens, begin, clock and clock.begin())
@@ -64,7 +81,7 @@ class Executions:
             try:
                 execution.worked = now() - begin
                 if result is None and tokens:
-                    self._unsampled = execution
+                    progress.unsampled = execution
                 elif tokens:
                     self._over(execution, clock)
             except Exception as error:
@@ -79,16 +96,28 @@ class Executions:
         def sample_tokens(worker: Any, /, *args: Any, **kwargs: Any) -> Any:
             begin = now()
             result = original(worker, *args, **kwargs)
-            execution, self._unsampled = self._unsampled, None
-            if execution is not None and EXECUTE.on:
+            if EXECUTE.on:
                 try:
-                    execution.worked += now() - begin
-                    self._over(execution, self._clock(worker))
+                    progress = self._progress(worker)
+                    execution, progress.unsampled = progress.unsampled, None
+                    if execution is not None:
+                        execution.worked += now() - begin
+                        self._over(execution, self._clock(worker))
                 except Exception as error:
                     EXECUTE.fail(error)
             return result
 
         return sample_tokens
+
+    def _progress(self, worker: Any) -> Progress:
+        latest = self._latest
+        if latest[0]() is worker:
+            return latest[1]
+        found = self._workers.get(worker)
+        if found is None:
+            found = self._workers.setdefault(worker, Progress())
+        self._latest = weakref.ref(worker), found
+        return found
 
     def _over(self, execution: Execution, clock: DeviceClock | None) -> None:
         number, tokens, begin, end = execution.number, execution.tokens, execution.begin, now()

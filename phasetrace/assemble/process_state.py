@@ -158,8 +158,8 @@ class ProcessState:
         self._stream(ident).tokens(index, *tokens)
 
     def _on_execution(self, payload: bytes) -> None:
-        number, tokens, _, end, device_ns = layout.decode_execution(payload)
-        self._workers.executed(self._info, number, tokens, device_ns)
+        number, tokens, begin, end, device_ns = layout.decode_execution(payload)
+        self._workers.executed(self._info, number, tokens, begin, device_ns)
         self.facts.seen(end)
 
     def _on_trouble(self, payload: bytes) -> None:

@@ -150,7 +150,8 @@ class Stream:
     def _device_of(self, step: Step, computed: int) -> int:
         """What a step took on the device, by itself or by the workers; -1 where unknown."""
         own = self._device.pop(step["index"], -1)
-        return own if own >= 0 else self._workers.device_ns(self._pid, step["number"], computed)
+        end = self.times[step["index"]][1]
+        return own if own >= 0 else self._workers.device_ns(self._pid, step["number"], computed, end)
 
     def _told(self, run: list[int]) -> dict[str, Ints]:
         """What is said of steps where it is out of the ordinary; nothing where an engine never says it."""

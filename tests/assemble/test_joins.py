@@ -374,3 +374,19 @@ def test_a_stage_is_of_its_process() -> None:
     (stage,) = server.assembler.close().stages
     assert (stage.process, stage.name) == (server.core.process, "model-load")
     assert stage.end_ns - stage.begin_ns == 6 * MS
+
+
+def test_of_steps_with_the_same_number_times_tell_which_one_a_worker_executed() -> None:
+    """A process may have one engine after the other, and a long run counts beyond what a step keeps."""
+    server = Server()
+    for number, begin, took in ((7, 8, 70), (8, 18, 80), (7, 28, 71)):
+        told = layout.encode_execution(number, 8, begin * MS, (begin + 5) * MS, took)
+        server.assembler.feed(server.core, [(layout.EXECUTION, told)])
+    server.received(11, "r", 1)
+    server.step(0, 6, 16, joined=(11,), scheduled=[(11, 8)], number=7)
+    server.step(1, 16, 26, scheduled=[(11, 8)], number=8)
+    server.step(2, 26, 36, scheduled=[(11, 8)], left=(11,), number=7)
+    server.left(11, 36)
+    (steps,) = server.assembler.close().steps
+    assert steps.device_ns is not None
+    assert steps.device_ns.tolist() == [70, 80, 71]

@@ -71,6 +71,14 @@ def test_empty_steps_are_counted_and_not_told(heard: Heard) -> None:
     assert [said[:2] for said in heard.of("execution")] == [(1, 2)]
 
 
+def test_each_engine_of_a_process_has_a_count_of_its_own(heard: Heard) -> None:
+    first, second = Worker(), Worker()
+    for worker in (first, first, second, first):
+        worker.execute_model(step(2))
+        worker.sample_tokens(None)
+    assert [said[0] for said in heard.of("execution")] == [0, 1, 0, 2]
+
+
 def test_on_a_device_it_is_told_when_the_device_is_done(
     heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
