@@ -40,7 +40,11 @@ from phasetrace import supervise
     metavar="[HOST:]PORT",
     help="Serve metrics there for Prometheus while the command runs (the usual port is 9464).",
 )
-@click.option("--live", is_flag=True, help="Show what happens, as it happens, in a line on stderr.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Show what happens, as it happens: in the terminal's last row, or in lines on stderr.",
+)
 @click.option("--quiet", is_flag=True, help="No summary at the end.")
 @click.argument("argv", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(

@@ -1,9 +1,8 @@
-"""`run --live`: what the last seconds held, in one line on stderr that is drawn anew."""
+"""`run --live`: what the last seconds held, in the last row of the terminal, or in lines of a file."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import sys
 import time
@@ -17,12 +16,14 @@ from phasetrace.analyze.step_table import step_table
 from phasetrace.model import Phase, Recording, Request, RequestStatus, Steps
 from phasetrace.render.ink import Ink
 from phasetrace.render.live import Now, live_line
+from phasetrace.supervise.footer import Footer
 
 WINDOW_S = 10.0
 STILL_S = 2.0  # an engine without a step for so long runs nothing
-PLAIN_EVERY_S = 5.0  # a line in a file, which cannot be drawn anew
+DRAWN_EVERY_S = 1.0  # more often nobody reads it
+PRINTED_EVERY_S = 5.0  # a line in a file, which cannot be drawn anew
+WIDTH_OF_FILES = 120
 _NO_STEPS = step_table(Recording())  # marks alone bound the phases
-_CLEAR = "\r\x1b[K"
 
 
 class Live:
@@ -30,12 +31,15 @@ class Live:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._terminal = self._stream.isatty()
+        able = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._footer = Footer(self._stream) if able else None
         self._requests: deque[Request] = deque()
         self._steps: deque[Steps] = deque()
         self._last: dict[str, Steps] = {}  # by process
         self._done = 0
-        self._drawn_s = -PLAIN_EVERY_S
+        self._began_ns: int | None = None  # the first step
+        self._every_s = DRAWN_EVERY_S if able else PRINTED_EVERY_S
+        self._shown_s = -self._every_s
 
     def record(self, recording: Recording) -> None:
         """Take one part."""
@@ -44,36 +48,39 @@ class Live:
         self._requests += ended
         for steps in recording.steps:
             if len(steps):
+                self._began_ns = self._began_ns or int(steps.begin_ns[0])
                 self._steps.append(steps)
                 self._last[steps.process] = steps
 
     def draw(self) -> None:
-        """Show the line; on a terminal over the last one, in a file now and then."""
-        if self._terminal or time.monotonic() - self._drawn_s >= PLAIN_EVERY_S:
-            self._drawn_s = time.monotonic()
-            self._draw()
+        """Show the line now and then: on a terminal in the place of the last one, in a file below it."""
+        if time.monotonic() - self._shown_s < self._every_s:
+            return
+        self._shown_s = time.monotonic()
+        with suppress(Exception):  # whatever a view does, the recording goes on
+            if self._footer is None:
+                self._print()
+            else:
+                width = os.get_terminal_size(self._stream.fileno()).columns - 1
+                self._footer.show(self._line(Ink(width, color=not os.environ.get("NO_COLOR"))))
 
     def close(self) -> None:
-        """Clear the line; a file gets the last numbers instead."""
-        if self._terminal:
-            self._write(_CLEAR)
+        """Take the line away; a file gets the last numbers instead."""
+        if self._footer is not None:
+            self._footer.close()
         else:
-            self._draw()
+            self._print()
 
-    def _draw(self) -> None:
-        color = self._terminal and not os.environ.get("NO_COLOR")
-        ink = Ink(width=shutil.get_terminal_size().columns - 1, color=color)
-        line = live_line(self.now(time.time_ns()), ink)
-        self._write(f"{_CLEAR}{line}" if self._terminal else f"{line}\n")
+    def _line(self, ink: Ink) -> str:
+        return live_line(self.now(time.time_ns()), ink)
 
-    def _write(self, text: str) -> None:
+    def _print(self) -> None:
         with suppress(OSError, ValueError):  # whoever closed stderr does not want to see it
-            self._stream.write(text)
-            self._stream.flush()
+            print(self._line(Ink(WIDTH_OF_FILES)), file=self._stream, flush=True)
 
     def now(self, now_ns: int) -> Now:
         """The numbers over the window that ends at `now_ns`."""
-        since = now_ns - int(WINDOW_S * 1e9)
+        since = max(now_ns - int(WINDOW_S * 1e9), self._began_ns or 0)
         while self._requests and (self._requests[0].finished_ns or 0) < since:
             self._requests.popleft()
         while self._steps and int(self._steps[0].end_ns[-1]) < since:
@@ -86,7 +93,7 @@ class Live:
             running=sum(int(s.running[-1]) for s in fresh if s.running is not None) if self._last else None,
             waiting=sum(waiting) if waiting else None,
             requests=self._done,
-            tokens_s=tokens / WINDOW_S if self._steps else None,
+            tokens_s=tokens * 1e9 / (now_ns - since) if self._steps and now_ns > since else None,
             ttft_ns=statistics.median(first) if first else None,
             itl_ns=statistics.median(lengths) if lengths else None,
             phases=self._phases(),
