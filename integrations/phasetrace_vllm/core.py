@@ -101,7 +101,7 @@ class Core:
             if START.on and self.recorder.enabled:
                 try:
                     self.recorder.stage("engine-start", begin, now())
-                    facts.tell(self.recorder, engine.vllm_config)
+                    facts.tell(self.recorder, engine.vllm_config, self.batches(engine.scheduler).stream)
                     self.recorder.facts(
                         layout.ENGINE, facts.ENGINE_KEY, {"engine": "vllm", "role": "engine core"}
                     )
@@ -134,7 +134,7 @@ class Core:
             return None  # pooling, or more input for a request that streams its prompt
         known = batches.add(request.request_id)
         data = extract.arrival(request)
-        data.update(side="core", stream=batches.stream, model=facts.MODEL_KEY)
+        data.update(side="core", stream=batches.stream, model=batches.stream)  # each has one of its own
         self.recorder.arrived(known.id, time, data)
         self.recorder.mark(known.id, layout.RECEIVED, time)
         return known

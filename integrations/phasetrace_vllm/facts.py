@@ -9,7 +9,6 @@ from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
 
 ENGINE_KEY = 0  # an engine core is alone in its process
-MODEL_KEY = 1
 
 # Of each part of the configuration: numbers, switches and known words; nothing that names a path or a person
 KNOBS = {
@@ -40,10 +39,10 @@ SHAPE = {
 _WORD = 32  # a knob's value that is longer is no knob
 
 
-def tell(recorder: Recorder, config: Any) -> None:
-    """Tell both, once the engine stands."""
+def tell(recorder: Recorder, config: Any, key: int) -> None:
+    """Tell both, once the engine stands; `key` is the model's in this process."""
     recorder.facts(layout.ENGINE, ENGINE_KEY, {"engine": "vllm", **knobs(config)})
-    recorder.facts(layout.MODEL, MODEL_KEY, model(config))
+    recorder.facts(layout.MODEL, key, model(config))
 
 
 def knobs(config: Any) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class EngineCore:
 
     def __init__(self) -> None:
         self.scheduler = Scheduler()
+        self.vllm_config = SimpleNamespace(model_config=SimpleNamespace())
 
     def preprocess_add_request(self, request: Any) -> Any:
         return request, 0
@@ -93,6 +94,18 @@ def test_calls_by_position_and_by_keyword_are_recorded(heard: Heard, named: bool
     ((_, _, _, codes, *_),) = heard.of("step")
     assert layout.PART_CODE["logits"] in codes
     assert len(heard.of("finished")) == 1
+
+
+def test_each_engine_of_a_process_has_a_model_of_its_own(heard: Heard) -> None:
+    """And none that another integration in it has."""
+    heard.next_id()  # a model of that one
+    for engine in (EngineCore(), EngineCore()):
+        asked = request("r", sampling_params=SimpleNamespace())
+        engine.preprocess_add_request(asked)
+    assert core.START.on
+    told = [key for scope, key, _ in heard.of("facts") if scope == layout.MODEL]
+    assert told == [data["model"] for _, _, data in heard.of("arrived")]
+    assert len({1, *told}) == 3
 
 
 def test_a_scheduler_in_another_thread_does_not_get_between(monkeypatch: pytest.MonkeyPatch) -> None:
