@@ -9,12 +9,13 @@ from phasetrace.model import Interval
 from phasetrace.read.dialects import Dialect, Stage, Written
 from phasetrace.read.dialects.dialect import At, Duration, Keys
 from phasetrace.read.doubts import Doubts
-from phasetrace.read.measured import Durations, distrust, durations
+from phasetrace.read.measured import Durations, distrust, durations, in_seconds
 
 # Durations of one request come from two clocks, and parts of it are stamped by different threads: what is off
 # by less contradicts nothing.
 _SLACK_NS, _SLACK = 5_000_000, 0.001
 _E2E_SLACK_NS, _E2E_SLACK = 50_000_000, 0.05  # a span is written some time after its request has ended
+IN_NANOSECONDS = 10**18  # since the epoch is the year 2001; times in another unit are less
 _BOUNDS = (
     (Stage.QUEUE, Duration.QUEUE, ("received_ns", "scheduled_ns")),
     (Stage.PREFILL, Duration.PREFILL, ("scheduled_ns", "first_token_ns")),
@@ -59,6 +60,8 @@ def marks(
 ) -> Marks:
     """All moments that can be known."""
     found = durations(written, dialect, doubts)
+    if written.span.start_ns >= IN_NANOSECONDS:
+        in_seconds(found, written.span.end_ns - written.span.start_ns, doubts)
     made = _whole(written, found, dialect.came, doubts)
     if stages:
         _from_stages(made, stages)
@@ -84,13 +87,27 @@ def _whole(written: Written, found: Durations, came: Keys, doubts: Doubts) -> Ma
     if came:
         begin = max((event.time_ns for event in written.span.events if event.name in came), default=begin)
     e2e = found.get(Duration.E2E)
-    if e2e is None or abs(end - begin - e2e) <= max(_E2E_SLACK_NS, _E2E_SLACK * e2e):
+    if e2e is None:
         return Marks(begin, end)
-    if end > begin:
-        doubts.say("the span's length is not its e2e: e2e is used, counted from the span's begin")
+    slack = max(_E2E_SLACK_NS, _E2E_SLACK * e2e)
+    if end > begin and end - begin >= e2e - slack and end - begin <= e2e + slack:
+        return Marks(begin, end)
+    if end < begin and abs(begin - end - e2e) <= slack:
+        doubts.say("the span ends before it begins: begin and end were swapped, and are swapped back")
+        return Marks(end, begin)
+    if e2e or end != begin:
+        doubts.say(f"{_wrong_length(begin, end)}: e2e is used, counted from the span's begin")
     made = Marks(begin, begin + e2e)
     made.derived.add("finished_ns")
     return made
+
+
+def _wrong_length(begin: int, end: int) -> str:
+    wrong = "the span's length is not its e2e"
+    if end <= begin:
+        wrong = "the span has no length" if end == begin else "the span ends before it begins"
+    other_unit = ", nor are its times nanoseconds since 1970, so that loads cannot be judged"
+    return wrong + other_unit if begin < IN_NANOSECONDS else wrong
 
 
 def _from_stages(made: Marks, stages: Iterable[tuple[Stage, Written]]) -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from phasetrace.mapping import Attributes
+from phasetrace.mapping import Attributes, Kind
 from phasetrace.read.dialects.dialect import Count, Dialect, Duration, In, Written
 from phasetrace.read.doubts import Doubts
 
@@ -26,8 +26,11 @@ _SUFFIXES = {
 _LONGEST_NS = 10**9 * 86_400 * 30  # a month; a larger number is in another unit than its key says
 _MOST_TOKENS = 1 << 48
 WHOLE = 1e-4  # of the duration: a first token this near its end, with more to come, is the end itself
+_OTHER_UNITS = {10**3: "milliseconds", 10**6: "microseconds"}  # where seconds are meant
+_UNIT_APART = 0.1
 CONTRADICTS = 0.25  # two ways to the same time per token: streams end with a chunk that holds no token
 _MISSING = -1
+_OF_STREAMS = "; servers add them to a stream when asked with `stream_options.include_usage`"
 
 Durations = dict[Duration, int]
 
@@ -60,6 +63,16 @@ def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
     return found
 
 
+def in_seconds(found: Durations, length: int, doubts: Doubts) -> None:
+    """Repair durations in another unit than their keys say, which the span's length tells."""
+    e2e = found.get(Duration.E2E)
+    for times, unit in _OTHER_UNITS.items():
+        if e2e is not None and length > 0 and abs(e2e / length - times) <= _UNIT_APART * times:
+            doubts.say(f"durations are {times:,} times the span's length, so they are in {unit}: read so")
+            found.update({duration: round(ns / times) for duration, ns in found.items()})
+            return
+
+
 def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, int]:
     """What the dialect's keys count."""
     untrusted = dialect.doubts(written) if dialect.doubts is not None else {}
@@ -70,13 +83,16 @@ def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, in
             if (value := attributes.get(key)) is not None:
                 break
         else:
+            if count in dialect.told and written.span.error is None:
+                hint = _OF_STREAMS if written.span.kind is Kind.CLIENT else ""
+                doubts.say(f"{count} are unknown: no `{keys[0]}`{hint}")
             continue
         number = value if type(value) is int else _whole(value)
         if number == _MISSING:
             continue
         if count in untrusted:
             doubts.say(f"{count} are refused: {untrusted[count]}")
-        elif number is None or not 0 <= number < _MOST_TOKENS:
+        elif number is None or not (count is Count.PROMPT) <= number < _MOST_TOKENS:
             doubts.say(f"{count} are refused: impossible")
         else:
             found[count] = number
@@ -86,6 +102,8 @@ def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, in
 def distrust(found: Durations, e2e: int, output: int | None, doubts: Doubts) -> None:
     """Take out what contradicts the whole, and fill in what the whole determines."""
     ttft, each = found.get(Duration.TTFT), found.get(Duration.TPOT)
+    if output == 0 and found.get(Duration.DECODE):
+        doubts.say("there are no output tokens, and yet there was decode: one of the two is wrong")
     if ttft is not None and output != 1 and Duration.DECODE not in found and 0 <= e2e - ttft <= WHOLE * e2e:
         doubts.say("time to first token is refused: it equals the duration, so it was not measured")
         ttft = found.pop(Duration.TTFT, None) and None

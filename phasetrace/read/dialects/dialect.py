@@ -112,6 +112,7 @@ class Dialect:
         is_request: whether a span is a request; a dialect is asked only if those before it said no.
         durations: where the numbers are, the best first.
         counts: likewise.
+        told: counts that its requests should have, so that one without is named.
         stages: name of a child span -> what it stands for.
         parts: spans that are wanted only to find the way from a child to its request.
         came: names of events at which a request had come, where the span begins before.
@@ -128,6 +129,7 @@ class Dialect:
     is_request: Callable[[Written], bool]
     durations: Mapping[Duration, tuple[In, ...]] = field(default_factory=lambda: DURATIONS)
     counts: Mapping[Count, Keys] = field(default_factory=lambda: COUNTS)
+    told: frozenset[Count] = frozenset((Count.PROMPT, Count.OUTPUT))
     stages: Mapping[str, Stage] = field(default_factory=dict)
     parts: frozenset[str] = frozenset()
     came: Keys = ()

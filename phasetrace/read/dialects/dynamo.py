@@ -22,5 +22,6 @@ DYNAMO = Dialect(
     is_request=_is_request,
     parts=frozenset((WORKER, "client_request")),
     gateway=True,
+    told=frozenset(),
     cannot="tokens and phases: its worker is one opaque span, so switch on the engine's own tracing as well",
 )

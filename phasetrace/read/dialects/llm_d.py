@@ -21,5 +21,6 @@ LLM_D = Dialect(
     is_request=_is_request,
     parts=frozenset((PREFILL, DECODE)),
     gateway=True,
+    told=frozenset(),
     cannot="more than when a request came and went, where vLLM's own spans are not in the trace",
 )

@@ -16,6 +16,7 @@ def _dialect(writer: str, engine: str, cannot: str) -> Dialect:
         is_request=lambda written: written.scope == SCOPE and written.span.name == writer,
         durations=_DURATIONS,
         counts=_COUNTS,
+        told=frozenset(),
         missing=-1,
         cannot=cannot,
     )

@@ -35,5 +35,6 @@ TGI = Dialect(
         Duration.QUEUE: (In("queue_time"),),
         Duration.INFERENCE: (In(INFERENCE),),
     },
+    told=frozenset(),
     cannot="when the first token came, so prefill and decode are one; prompt tokens, the batch, single steps",
 )

@@ -31,5 +31,6 @@ TRITON = Dialect(
         "first_token_ns": At(RESPONSE, among=2),
         "last_token_ns": At("COMPUTE_END", last=True),
     },
+    told=frozenset(),
     cannot="tokens, and prefill and decode apart: to it the backend's work is one",
 )
