@@ -48,7 +48,10 @@ def group_of(
     if not requests:
         return Group(requests=len(breakdown.failed) or None)
     load = StepLoad() if order == "first" else step_load(breakdown, requests, steps)
-    found = percentiles(requests, token_gaps([r.request for r in requests], steps))
+    if requests is breakdown.requests:
+        found = breakdown.metrics
+    else:
+        found = percentiles(requests, token_gaps([r.request for r in requests], steps))
     used = host_use(breakdown.recording, (r.request for r in requests))
     facts = process.facts if process is not None else {}
     stall = next((p for p in breakdown.stall_patterns if p.period_ns and p.cause not in NEIGHBOURS), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from phasetrace.model import NARROW, Ints, constant
 
 _LEVEL = 6
 _WIDTH = 8  # bytes of an integer
+_SHORT = 64  # bytes, packed
 _LARGEST = 64 << 20  # of an unpacked column: a file from elsewhere must not fill memory
 
 
@@ -39,7 +41,7 @@ def unpack_together(packed: Sequence[bytes]) -> Ints:
     Raises:
         ValueError: `pack` made no such columns.
     """
-    raw = [_unzipped(data) for data in packed]
+    raw = [_unzipped_again(data) if len(data) <= _SHORT else _unzipped(data) for data in packed]
     if any(len(one) != len(raw[0]) for one in raw):
         raise ValueError("packed columns differ in length")
     planes = np.frombuffer(b"".join(raw), np.uint8).reshape(len(raw), _WIDTH, -1)
@@ -64,6 +66,12 @@ def narrowed(columns: Ints) -> list[Ints]:
     return [
         next(small) if v else constant(n, size) for v, n in zip(varies.tolist(), low.tolist(), strict=True)
     ]
+
+
+@lru_cache(64)
+def _unzipped_again(data: bytes) -> bytes:
+    """Of a column that does not vary: the same few bytes in one span after the other."""
+    return _unzipped(data)
 
 
 def _unzipped(data: bytes) -> bytes:
