@@ -185,8 +185,7 @@ class Batches:
                 self._finished(known, end)
             self._finishing.clear()
         self._sampled = None
-        if self.members.late and not self._pending:
-            self.members.late.clear()
+        self.members.forget(number)
         # Where there is work the loop goes on at once, and what passes until the next step is the host's
         self._end = end if scheduler.requests else _NEVER
 
@@ -251,6 +250,7 @@ class Batches:
         known.running = False
         self._left()
         if self._pending or self.updating:
+            known.until = self._number
             self.members.late[name] = known
         if self.updating:
             self._finishing.append(known)

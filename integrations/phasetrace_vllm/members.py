@@ -20,6 +20,7 @@ class Known:
         self.told = False  # that it has ended
         self.local_cached = 0
         self.external_cached = 0
+        self.until = -1  # the number of the last step that may hold it, once it has ended
         self.discarded: dict[str, int] = {}  # tokens sampled for nobody, by reason
 
     def discard(self, tokens: int, recorder: Recorder) -> None:
@@ -90,6 +91,14 @@ class Members:
             if name not in counts:
                 self._idle(name, ident, made)
         return made
+
+    def forget(self, number: int) -> None:
+        """The step of this number is processed: no later one holds who had ended when it was scheduled."""
+        while self.late:
+            name = next(iter(self.late))  # they ended in this order
+            if self.late[name].until > number:
+                return
+            del self.late[name]
 
     def _idle(self, name: str, ident: int, made: Changes) -> None:
         """One of the last step's that is not in this one: it waits for its turn, or has left."""

@@ -199,6 +199,19 @@ def test_ended_with_a_step_scheduled_ahead_its_work_is_counted_and_discarded() -
     assert loop.heard.batches[2] == ([], [], [], [])
 
 
+def test_who_has_ended_is_forgotten_while_steps_are_scheduled_ahead_without_end() -> None:
+    names = [f"r{row}" for row in range(20)]
+    loop = Loop("stays", *names)
+    ahead = loop.schedule(scheduled(new=("stays", *names), stays=8, **dict.fromkeys(names, 8)), 0, 1)
+    for row, name in enumerate(names):
+        output, left = ahead, dict.fromkeys(names[row:], 1)
+        ahead = loop.schedule(scheduled(stays=1, **left), 10 * row + 2, 10 * row + 3)
+        given = {each: 1 for each in output.num_scheduled_tokens if each in loop.batches.requests}
+        loop.update(output, 10 * row + 8, 10 * row + 9, (request(name),), **given)
+        assert len(loop.batches.members.late) <= 2
+    assert len(loop.heard.of("finished")) == len(names)
+
+
 def test_running_and_not_scheduled_it_computes_nothing() -> None:
     """As a request near its end with asynchronous scheduling, or beyond the budget of a step."""
     loop = Loop("a", "b")
