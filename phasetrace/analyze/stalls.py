@@ -81,9 +81,9 @@ def told(
     for at in np.argsort(-gaps, kind="stable")[:MOST].tolist():
         request, before, row = requests[late.request[at]], int(late.before[at]), int(late.row[at])
         cause = CAUSES[late.cause[at]]
-        readers = _readers(made, before, row, request.id) if cause is StallCause.OTHERS_PREFILL else ()
+        by = readers(made, before, row, request.id) if cause is StallCause.OTHERS_PREFILL else {}
         begin, end = int(table.end_ns[before]), int(table.end_ns[row])
-        found.append(Stall(request.id, begin, end, int(late.usual_ns[at]), cause, readers))
+        found.append(Stall(request.id, begin, end, int(late.usual_ns[at]), cause, tuple(by)))
     return tuple(found)
 
 
@@ -188,14 +188,14 @@ def _between(column: Floats, before: Ints, row: Ints) -> Floats:
     return found
 
 
-def _readers(made: Composition | None, before: int, row: int, own: str) -> tuple[str, ...]:
-    """Whose prompts were read in the rows after `before`, the most tokens first."""
+def readers(made: Composition | None, before: int, row: int, own: str) -> dict[str, int]:
+    """Whose prompts were read in the rows after `before` up to `row`, and how many tokens, the most first."""
     if made is None:
-        return ()
+        return {}
     first, last = made.reading.row.searchsorted([before + 1, row + 1])
     tokens: dict[str, int] = {}
     for at in range(first, last):
         ident = made.requests[made.reading.request[at]].id
         tokens[ident] = tokens.get(ident, 0) + int(made.reading.tokens[at])
     tokens.pop(own, None)
-    return tuple(sorted(tokens, key=lambda ident: -tokens[ident]))
+    return dict(sorted(tokens.items(), key=lambda item: -item[1]))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Recording, Table
+from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Recording, Request, Table
 from phasetrace.render.units import three_digits
+
+ID = 12  # characters of a request's id
 
 
 class Engine(NamedTuple):
@@ -126,6 +129,16 @@ def further_evidence(diagnosis: Diagnosis, finding: Finding) -> list[str]:
     """The evidence that the verdict has not said already."""
     said = diagnosis.verdict.lower()
     return [sentence for sentence in finding.evidence if sentence.lower().rstrip(".") not in said]
+
+
+def short_ids(requests: Iterable[Request]) -> Callable[[str], str]:
+    """What a request is called where there is little room: the end of its id, where that tells all apart.
+
+    Ids of one process begin alike, and `phasetrace show` takes an end.
+    """
+    ids = [r.id for r in requests]
+    tell_apart = len({ident[-ID:] for ident in ids}) == len(ids)
+    return lambda ident: ident[-ID:] if tell_apart else ident
 
 
 def troubles(recording: Recording) -> list[str]:

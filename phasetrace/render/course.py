@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from phasetrace.model import Breakdown, Goal, Owner, Part, PartTime, Phase, PhaseTime, RequestBreakdown
-from phasetrace.render import units
+from phasetrace.render import context, units
 from phasetrace.render.axis import axis
 from phasetrace.render.ink import Ink, columns, flow, table_room
 
@@ -15,7 +15,6 @@ FIGURE = 14  # columns right of it: "  most 1.25 ms"
 FEWEST_TOKENS = 100  # fewer make no line
 FEWEST_REQUESTS = 4  # of fewer, the slowest are all
 MOST = 3  # requests, stalls: who wants more has `show` and the report
-ID = 12  # characters of a request's id
 WORTH = 0.01  # of all time: what stalls cost less is not told
 MATTERS = 0.05  # of all time: what reading prompts costs others less is not told
 LARGE = 0.2  # of a request: a part of its phase that is worth a word
@@ -62,12 +61,12 @@ def slowest(b: Breakdown, goal: Goal, ink: Ink) -> list[str]:
     if len(b.requests) < FEWEST_REQUESTS:
         return []
     worst = sorted(b.requests, key=SLOWNESS[goal], reverse=True)[:MOST]
-    names = _names(b, ink)
+    names = context.short_ids(r.request for r in (*b.requests, *b.warm_up))
     rows: list[tuple[str, ...]] = [("slowest", "e2e", "TTFT", "prompt", "output")]
     for r in worst:
         tokens = (units.count(r.request.prompt_tokens), units.count(r.request.output_tokens))
         times = (ink.say(units.duration(r.e2e_ns)), ink.say(units.duration(r.ttft_ns)))
-        rows.append((names(r), *times, *tokens))
+        rows.append((ink.say(names(r.request.id)), *times, *tokens))
     room = table_room(rows, ink.width)
     if room >= LEAST_ROOM:
         mostly = ["mostly", *(_mostly(r, room) for r in worst)]
@@ -96,17 +95,10 @@ def _slowed_others(b: Breakdown, ink: Ink) -> list[str]:
         return []
     readers = [(r.stretched_others_ns or 0, r) for r in (*b.requests, *b.warm_up)]
     dearest = sorted(readers, key=lambda pair: -pair[0])[:MOST]
-    names = _names(b, ink)
-    said = [f"{names(r)} by {ink.say(units.duration(ns))}" for ns, r in dearest if ns]
+    names = context.short_ids(r.request for r in (*b.requests, *b.warm_up))
+    said = [f"{ink.say(names(r.request.id))} by {ink.say(units.duration(ns))}" for ns, r in dearest if ns]
     lines = flow(said, ink.width - 4)
     return ["  prompts that slowed others most:", *(f"    {line}" for line in lines)] if said else []
-
-
-def _names(b: Breakdown, ink: Ink) -> Callable[[RequestBreakdown], str]:
-    """The end of each request's id: ids of one process begin alike, and `show` takes an end."""
-    ids = [r.request.id for r in (*b.requests, *b.warm_up)]
-    tell_apart = len({ident[-ID:] for ident in ids}) == len(ids)
-    return lambda r: ink.say(r.request.id[-ID:] if tell_apart else r.request.id)
 
 
 def _mostly(r: RequestBreakdown, room: int) -> str:

@@ -8,28 +8,33 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phasetrace.analyze.composition import Composition, composition
+from phasetrace.analyze.stalls import CAUSES, late_tokens, readers
 from phasetrace.analyze.step_table import PART_ORDER, Rows, StepTable, step_table
-from phasetrace.model import Ints, Part, Recording, Request
+from phasetrace.model import Ints, Part, Recording, Request, StallCause
 
-STALL = 2.0  # a gap of more than this many median gaps is one that a reader of the stream sees
-LEAST_STALL_NS = 1_000_000  # and below a millisecond nobody does
 WORTH_NAMING = 0.1  # of what a step took too long: a part that had less to do with it only distracts
 
 
-class Stall(NamedTuple):
-    """A token that came late, and how long the parts of its step took."""
+class LateToken(NamedTuple):
+    """A token that came late, and why."""
 
     at_ns: int  # when the gap began
     token: int  # counted from 1
     gap_ns: int
-    parts: Mapping[Part, int]  # those that overran, the largest overrun of its usual time first
+    usual_ns: int
+    cause: StallCause
+    parts: Mapping[Part, int]  # of its step: those that overran, the largest overrun of its usual time first
+    read: Mapping[str, int]  # Request.id -> tokens of its prompt that were read meanwhile, the most first
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The steps that a request took part in, in order."""
 
+    request: Request
     table: StepTable
+    made: Composition | None  # who else was in them
     rows: Rows
     first: int  # the row of the step that gave the first token
 
@@ -50,22 +55,30 @@ class Timeline:
             return None
         return int(self.table.begin_ns[row]), int(self.table.end_ns[row])
 
-    def stalls(self, most: int) -> list[Stall]:
-        """The longest gaps that stand out, in order of time."""
-        gaps = self.gaps
-        if len(gaps) < 3:
+    def stalls(self) -> list[LateToken]:
+        """All that stand out, in order of time."""
+        late = late_tokens((self.request,), self.table, self.made, None)
+        if not len(late.row):
             return []
-        outstanding = np.flatnonzero((gaps > STALL * np.median(gaps)) & (gaps >= LEAST_STALL_NS))
-        longest = outstanding[np.argsort(-gaps[outstanding], kind="stable")][:most]
         decode = self.table.parts[self.first + 1 : self.rows.end]
         usual = np.median(decode, axis=0)
-        return [self._stall(int(i), decode[i], usual) for i in sorted(longest)]
-
-    def _stall(self, i: int, took: Ints, usual: Ints) -> Stall:
-        over = np.clip(took - usual, 0, None)
-        columns = [int(c) for c in np.argsort(-over, kind="stable") if over[c] > WORTH_NAMING * over.sum()]
-        parts = {PART_ORDER[c]: int(took[c]) for c in columns}
-        return Stall(int(self.token_ns[i]), i + 2, int(self.gaps[i]), parts)
+        found = []
+        for at in range(len(late.row)):
+            before, row = int(late.before[at]), int(late.row[at])
+            begin, end = int(self.table.end_ns[before]), int(self.table.end_ns[row])
+            took = self.table.parts[before + 1 : row + 1].sum(axis=0)
+            found.append(
+                LateToken(
+                    at_ns=begin,
+                    token=row - self.first + 1,
+                    gap_ns=end - begin,
+                    usual_ns=int(late.usual_ns[at]),
+                    cause=CAUSES[late.cause[at]],
+                    parts=_overran(took, usual),
+                    read=readers(self.made, before, row, self.request.id),
+                )
+            )
+        return found
 
 
 def timeline(request: Request, recording: Recording) -> Timeline | None:
@@ -78,4 +91,10 @@ def timeline(request: Request, recording: Recording) -> Timeline | None:
     first = rows.begin
     if request.first_token_ns is not None:
         first = max(first, table.after_prefill(rows, request.first_token_ns).begin - 1)
-    return Timeline(table, rows, first)
+    return Timeline(request, table, composition(recording.requests, table), rows, first)
+
+
+def _overran(took: Ints, usual: Ints) -> dict[Part, int]:
+    over = np.clip(took - usual, 0, None)
+    columns = [int(c) for c in np.argsort(-over, kind="stable") if over[c] > WORTH_NAMING * over.sum()]
+    return {PART_ORDER[c]: int(took[c]) for c in columns}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from phasetrace.model import ModelFacts, Part, Phase, Recording, Request, RequestBreakdown, RequestStatus
-from phasetrace.render import units
+from phasetrace.model import ModelFacts, Phase, Recording, Request, RequestBreakdown, RequestStatus
+from phasetrace.render import token_times, units
 from phasetrace.render.axis import axis
 from phasetrace.render.ink import Ink, columns
 from phasetrace.render.timeline import Timeline, timeline
@@ -15,7 +15,6 @@ from phasetrace.render.timeline import Timeline, timeline
 LABEL = 14  # columns left of the bars: "  unattributed"
 FIGURE = 10  # columns right of them: "  12.3 min"
 MOST_CHUNKS = 8
-MOST_STALLS = 6
 MOST_SEQUENCES = 16
 MOST_LISTED = 200
 
@@ -29,7 +28,7 @@ def request(
     blocks = [
         _title(r.request, recording, ink, r),
         _bars(r, steps, ink),
-        _stalls(r.request, steps, ink),
+        token_times.stalls(r.request, steps, recording, ink) if steps is not None else [],
         _sequences(r.request, ink),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -45,20 +44,20 @@ def unfinished(
     told = f"{units.counted(len(came), 'step')} gave tokens"
     if len(came):
         told += f", the last {units.duration(int(came[-1]) - r.arrival_ns)} after arrival"
-    blocks = [[*_title(r, recording, ink), *ink.wrap(told)], _stalls(r, steps, ink), _sequences(r, ink)]
+    stalls = token_times.stalls(r, steps, recording, ink) if steps is not None else []
+    blocks = [[*_title(r, recording, ink), *ink.wrap(told)], stalls, _sequences(r, ink)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def listing(requests: list[RequestBreakdown], failed: tuple[Request, ...] = (), ascii: bool = False) -> str:
-    """A line a request, the slowest first."""
+    """A line a request, in the order given."""
     ink = Ink(ascii=ascii)
-    slowest = sorted(requests, key=lambda r: -r.e2e_ns)
     rows: list[tuple[str, ...]] = [("request", "e2e", "TTFT", "prompt", "output", "")]
-    for r in slowest[:MOST_LISTED]:
+    for r in requests[:MOST_LISTED]:
         tokens = (units.count(r.request.prompt_tokens), units.count(r.request.output_tokens))
         times = (units.duration(r.e2e_ns), units.duration(r.ttft_ns))
         rows.append((ink.say(r.request.id), *times, *tokens, "warm-up" if r.warm_up else ""))
-    for f in failed[: max(0, MOST_LISTED - len(slowest))]:
+    for f in failed[: max(0, MOST_LISTED - len(requests))]:
         tokens = (units.count(f.prompt_tokens), units.count(f.output_tokens))
         rows.append((ink.say(f.id), "", "", *tokens, f.status.value))
     lines = columns([tuple(map(ink.say, row)) for row in rows], right=(1, 2, 3, 4), indent="")
@@ -156,24 +155,12 @@ def _gaps(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> list[str
     line = ink.sparkline(heights)
     typical, longest = float(np.median(steps.gaps)), int(steps.gaps.max())
     said = f"median {units.duration(typical)}, longest {units.duration(longest)}"
+    marks = token_times.marks(token_times.longest(steps), r.request.begin_ns, r.e2e_ns, room)
     return [
         f"    {'ITL':<{LABEL - 4}}" + ink.phase(Phase.DECODE, line.rstrip()),
+        *([f"    {'stalls':<{LABEL - 4}}{marks}"] if marks else []),
         ink.dim(" " * LABEL + ink.say(said)),
     ]
-
-
-def _stalls(r: Request, steps: Timeline | None, ink: Ink) -> list[str]:
-    stalls = steps.stalls(MOST_STALLS) if steps is not None else []
-    if steps is None or not stalls:
-        return []
-    usual = float(np.median(steps.gaps))
-    rows = [("at", "token", "gap", "x median", "holds")]
-    for stall in stalls:
-        held = ", ".join(f"{part} {units.duration(ns)}" for part, ns in list(stall.parts.items())[:3])
-        at = units.duration(stall.at_ns - r.arrival_ns)
-        times = f"{stall.gap_ns / usual:.1f}"
-        rows.append((at, units.count(stall.token), units.duration(stall.gap_ns), times, held or Part.OTHER))
-    return [ink.dim("stalls"), *columns([tuple(map(ink.say, row)) for row in rows], right=(0, 1, 2, 3))]
 
 
 def _sequences(r: Request, ink: Ink) -> list[str]:

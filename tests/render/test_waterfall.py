@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 
-from phasetrace.model import Part, RequestStatus, StepCount
+from phasetrace.model import Part, RequestStatus, StallCause, StepCount
 from phasetrace.render import waterfall
 from phasetrace.render.ink import cells
 from phasetrace.render.timeline import timeline
@@ -37,7 +37,7 @@ def test_a_failed_request(made: ModuleType, golden: Callable[[str, str], None]) 
 def test_a_list_of_requests(made: ModuleType, golden: Callable[[str, str], None]) -> None:
     slow = replace(made.request_breakdown(), request=made.request("slow\x1b[2J"), e2e_ns=9_000 * MS)
     failed = made.request("bad", status=RequestStatus.CUT_OFF)
-    golden("list.txt", waterfall.listing([made.request_breakdown(), slow], (failed,)))
+    golden("list.txt", waterfall.listing([slow, made.request_breakdown()], (failed,)))
 
 
 def test_a_request_without_steps_has_its_phases(made: ModuleType) -> None:
@@ -55,8 +55,8 @@ def test_lines_keep_to_the_width(made: ModuleType, width: int, color: bool) -> N
 def test_a_stall_holds_what_overran(made: ModuleType) -> None:
     steps = timeline(made.request(), made.recording())
     assert steps is not None
-    (stall,) = steps.stalls(5)
-    assert (stall.token, stall.gap_ns, stall.at_ns) == (51, 60 * MS, 600 * MS)
+    (stall,) = steps.stalls()
+    assert (stall.token, stall.gap_ns, stall.at_ns, stall.cause) == (51, 60 * MS, 600 * MS, StallCause.GC)
     assert next(iter(stall.parts)) is Part.GC
     assert stall.parts[Part.GC] == 50 * MS
 
