@@ -6,10 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Recording, Request, Table
+from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Phase, Recording, Request, Table
 from phasetrace.render.units import three_digits
 
 ID = 12  # characters of a request's id
+_ENDS = {
+    Phase.CLIENT: ("sent_ns", "arrival_ns"),
+    Phase.FRONTEND: ("arrival_ns", "received_ns"),
+    Phase.QUEUE: ("received_ns", "scheduled_ns"),
+    Phase.PREFILL: ("scheduled_ns", "first_token_ns"),
+    Phase.DECODE: ("first_token_ns", "last_token_ns"),
+    Phase.DELIVERY: ("last_token_ns", "finished_ns"),
+}
 
 
 class Engine(NamedTuple):
@@ -104,6 +112,28 @@ def overhead(recording: Recording) -> float | None:
     if begin is None or end is None or end <= begin:
         return None
     return sum(p.hook_ns for p in recording.processes) / (end - begin)
+
+
+def derived(breakdown: Breakdown) -> dict[Phase, int]:
+    """Phases with an end that was worked out from other numbers, not observed; in so many requests."""
+    found: Counter[Phase] = Counter()
+    for r in breakdown.requests:
+        if r.request.derived:
+            known = {p.phase for p in r.phases if p.ns}
+            found.update(
+                p for p, ends in _ENDS.items() if p in known and not r.request.derived.isdisjoint(ends)
+            )
+    return {phase: found[phase] for phase in Phase if phase in found}
+
+
+def worked_out(breakdown: Breakdown) -> str | None:
+    """The same as a sentence; None where all was observed."""
+    total = len(breakdown.requests)
+    named = [
+        phase.value if number == total else f"{phase.value} ({number:,} of {total:,} requests)"
+        for phase, number in derived(breakdown).items()
+    ]
+    return f"derived from other numbers, not observed: {', '.join(named)}" if named else None
 
 
 def ceilings(used: Ceilings) -> str:

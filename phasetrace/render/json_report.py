@@ -30,6 +30,7 @@ def document(d: Diagnosis) -> Json:
     """The report as plain data."""
     b = d.breakdown
     engine = context.engine(b)
+    derived = context.derived(b)
     return {
         "schema": SCHEMA,
         "cause": str(d.cause),
@@ -42,7 +43,7 @@ def document(d: Diagnosis) -> Json:
         "coverage": context.coverage(b.recording)._asdict(),
         "recording_overhead": _finite(context.overhead(b.recording)),
         "metrics": _metrics(b),
-        "phases": [_phase(p, b.total_ns) for p in b.phases],
+        "phases": [_phase(p, b.total_ns, derived.get(p.phase, 0)) for p in b.phases],
         "findings": [_finding(f) for f in d.findings],
         "data": [{"defect": defect.defect} for defect in b.defects],
     }
@@ -72,9 +73,9 @@ def _percentiles(p: Percentiles | None) -> Json:
     return {"p50": seconds(p.p50), "p95": seconds(p.p95), "p99": seconds(p.p99)}
 
 
-def _phase(p: PhaseTime, total_ns: int) -> Json:
+def _phase(p: PhaseTime, total_ns: int, derived: int) -> Json:
     parts = [{"part": t.part.value, **amount(t.ns, total_ns)} for t in p.parts]
-    return {"phase": p.phase.value, **amount(p.ns, total_ns), "parts": parts}
+    return {"phase": p.phase.value, **amount(p.ns, total_ns), "derived": derived, "parts": parts}
 
 
 def amount(ns: float, total_ns: float) -> Json:

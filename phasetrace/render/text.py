@@ -150,8 +150,11 @@ def seen(d: Diagnosis, ink: Ink) -> list[str]:
     """How much of the run was recorded, and at what cost; in colour where something is missing."""
     recording = d.breakdown.recording
     processes, hooked, lost = context.coverage(recording)
+    worked_out = context.worked_out(d.breakdown)
+    marks = ink.wrap(worked_out) if worked_out else []
     if processes is None:
-        return ink.wrap(f"read from {recording.source}: how much of the run it covers is unknown", first="")
+        said = f"read from {recording.source}: how much of the run it covers is unknown"
+        return ink.wrap(said, first="") + marks
     said = f"recorded {hooked} of {units.counted(processes, 'process')}"
     said += f", lost {units.counted(lost, 'record')}" if lost else ", lost nothing"
     cost = context.overhead(recording)
@@ -159,7 +162,7 @@ def seen(d: Diagnosis, ink: Ink) -> list[str]:
         said += f"; time inside hooks {units.share(cost)} of the run"
     whole = hooked == processes and not lost
     lines = [line if whole else ink.warn(line) for line in ink.wrap(said)]
-    return lines + _asides("missed", context.troubles(recording), ink)
+    return lines + marks + _asides("missed", context.troubles(recording), ink)
 
 
 def _where(f: Finding) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from phasetrace.model import ModelFacts, Phase, Recording, Request, RequestBreakdown, RequestStatus
+from phasetrace.model import (
+    ModelFacts,
+    Phase,
+    Provenance,
+    Recording,
+    Request,
+    RequestBreakdown,
+    RequestStatus,
+)
 from phasetrace.render import token_times, units
 from phasetrace.render.axis import axis
 from phasetrace.render.ink import Ink, columns
@@ -17,6 +25,16 @@ FIGURE = 10  # columns right of them: "  12.3 min"
 MOST_CHUNKS = 8
 MOST_SEQUENCES = 16
 MOST_LISTED = 200
+
+_MOMENTS = {
+    "arrival_ns": "arrival",
+    "received_ns": "received by the engine",
+    "scheduled_ns": "scheduled",
+    "first_token_ns": "first token",
+    "last_token_ns": "last token",
+    "finished_ns": "end",
+    "cached_tokens": "cached tokens",
+}
 
 
 def request(
@@ -79,7 +97,12 @@ def _title(r: Request, recording: Recording, ink: Ink, b: RequestBreakdown | Non
     if r.status is not RequestStatus.OK:
         what.append(f"{r.status} ({r.error_type})" if r.error_type else r.status.value)
     lines = [ink.bold(line) for line in ink.wrap(", ".join(filter(None, what)))]
-    return lines + [ink.dim(line) for line in ink.wrap(_tokens(r))] + _settings(r, ink)
+    return (
+        lines
+        + [ink.dim(line) for line in ink.wrap(_tokens(r))]
+        + _settings(r, ink)
+        + _marks(r, recording, ink)
+    )
 
 
 def _tokens(r: Request) -> str:
@@ -95,6 +118,16 @@ def _tokens(r: Request) -> str:
 def _settings(r: Request, ink: Ink) -> list[str]:
     said = ", ".join(f"{name} {str(value).lower()}" for name, value in sorted(r.settings.items()))
     return [ink.dim(line) for line in ink.wrap(said)] if said else []
+
+
+def _marks(r: Request, recording: Recording, ink: Ink) -> list[str]:
+    """Which moments nobody saw on a clock; what our own recordings lack, the engine has not."""
+    foreign = recording.source != "phasetrace"
+    found = []
+    for mark in (Provenance.DERIVED, *([Provenance.UNKNOWN] if foreign else [])):
+        if names := [said for name, said in _MOMENTS.items() if r.provenance(name) is mark]:
+            found.append(f"{mark}: {', '.join(names)}")
+    return [ink.dim(line) for line in ink.wrap("; ".join(found))] if found else []
 
 
 def _bars(r: RequestBreakdown, steps: Timeline | None, ink: Ink) -> list[str]:

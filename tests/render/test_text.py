@@ -20,7 +20,7 @@ from phasetrace.model import (
     Process,
     Recording,
 )
-from phasetrace.render import markdown, text
+from phasetrace.render import json_report, markdown, text
 from phasetrace.render.ink import cells
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -72,6 +72,28 @@ def test_a_trace_of_others_with_little_in_it(made: ModuleType, golden: Callable[
         not_enough=rules,
     )
     golden("unknown.txt", text.diagnosis(little))
+
+
+def derived_in_one(made: ModuleType) -> Diagnosis:
+    """Of two requests, one whose first token nobody saw, and both without a clock at their end."""
+    one = made.request_breakdown()
+    both = [
+        replace(one, request=made.request(derived=frozenset(names)))
+        for names in (("finished_ns",), ("first_token_ns", "finished_ns"))
+    ]
+    return replace(made.diagnosis(), breakdown=made.breakdown(requests=tuple(both)))
+
+
+def test_what_was_derived_is_told_from_what_was_observed(made: ModuleType) -> None:
+    said = " ".join(text.diagnosis(derived_in_one(made)).split())
+    assert (
+        "derived from other numbers, not observed: prefill (1 of 2 requests), decode (1 of 2 requests),"
+        " delivery" in said
+    )
+    assert "derived from other numbers" not in text.diagnosis(made.diagnosis())
+    by_phase = {p["phase"]: p["derived"] for p in json_report.document(derived_in_one(made))["phases"]}
+    assert by_phase == {"frontend": 0, "prefill": 1, "decode": 1, "delivery": 2, "unattributed": 0}
+    assert "derived from other numbers" in markdown.diagnosis(derived_in_one(made))
 
 
 def test_nothing_diagnosed(made: ModuleType) -> None:

@@ -29,6 +29,17 @@ def test_prefill_in_chunks_in_ascii(made: ModuleType, golden: Callable[[str, str
     golden("waterfall.ascii.txt", said)
 
 
+def test_marks_of_a_trace_of_others(made: ModuleType) -> None:
+    foreign = replace(
+        made.request_breakdown(),
+        request=made.request(derived=frozenset({"first_token_ns"}), cached_tokens=None, last_token_ns=None),
+    )
+    said = waterfall.request(foreign, made.recording(source="otlp"))
+    assert "derived: first token; unknown: received by the engine, last token, cached tokens" in said
+    own = waterfall.request(foreign, made.recording())
+    assert "derived: first token\n" in own and "unknown:" not in own
+
+
 def test_a_failed_request(made: ModuleType, golden: Callable[[str, str], None]) -> None:
     failed = made.request("bad", status=RequestStatus.FAILED, error_type="RuntimeError", finished_ns=None)
     golden("waterfall.failed.txt", waterfall.unfinished(failed, made.recording()))

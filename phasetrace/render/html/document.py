@@ -40,7 +40,7 @@ def document(d: Diagnosis) -> Json:
 
 def _caveats(d: Diagnosis) -> Json:
     return {
-        "seen": [" ".join(text.seen(d, _INK))],
+        "seen": text.seen(d, _INK),
         "ceilings": context.ceilings(d.ceilings) if d.ceilings else None,
         "unsplit": list(d.breakdown.unsplit),
         "undecided": [{"cause": str(rule.cause), "measure": rule.measure} for rule in d.not_enough],
