@@ -1,4 +1,4 @@
-"""What speculation brought in an engine's shared steps: tokens a sequence, and time beside plain steps."""
+"""What speculation brought in an engine's shared steps: tokens a sequence, and the time of a step without."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.step_table import UNKNOWN
 from phasetrace.model import Ints
 
+Counts = npt.NDArray[np.int64]
 FEWEST = 8  # steps of a kind: the median of fewer is chance
-ALIKE = 0.25  # of the sequences, more or fewer: steps that may be compared
-LEAST_STEP = 0.3  # of a step that verifies stays without drafts, whatever a position seems to cost
+MOST = 20_000  # pairs of steps: more tell nothing new
+LEAST_STEP = 0.3  # of a step that verifies stays without drafts, whatever a token of a prompt costs
+SURE = 1.645  # standard errors: chance alone gets there in 5 of 100 recordings
+SHARES = np.geomspace(1e-4, 1.0, 200)  # of a plain step, for a position; neighbours differ by 5 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,9 @@ class Drafting:
     accepted: float  # of these, the share that was right
     given: float  # tokens a sequence and step
     step_ns: float
-    plain_ns: float  # a step of as many sequences without drafts
-    seen: bool  # plain steps were recorded, or what a position costs; else `plain_ns` is at most so much
+    plain_ns: float  # the same step without drafts
+    share: float  # of the time of all decode steps
+    seen: bool  # what a position costs was recorded; else `plain_ns` is at most so much
 
 
 def drafting(evidence: Evidence) -> Drafting | None:
@@ -35,28 +39,50 @@ def drafting(evidence: Evidence) -> Drafting | None:
     columns = [np.concatenate(parts) for parts in zip(*kinds, strict=True)] if kinds else []
     if not columns:
         return None
-    length, running, drafted, given = columns
-    verifies, plain = drafted > 0, drafted == 0
+    verifies = columns[2] > 0
     if verifies.sum() < FEWEST:
         return None
-    rows = float(np.median(running[verifies]))
-    step = float(np.median(length[verifies]))
-    alike = plain & (np.abs(running - rows) <= ALIKE * rows)
-    each = float(drafted[verifies].sum() / running[verifies].sum())
-    costs = evidence.prompt_costs
-    seen, without = False, step
-    if alike.sum() >= FEWEST:
-        seen, without = True, float(np.median(length[alike]))
-    elif costs is not None:
-        seen, without = True, max(LEAST_STEP * step, step - costs[1] * each * rows)
-    tokens = float(given[verifies].sum() / running[verifies].sum())
-    right = float((given[verifies] - running[verifies]).sum() / drafted[verifies].sum())
-    return Drafting(int(verifies.sum()), each, max(0.0, right), tokens, step, min(without, step), seen)
+    whole = int(columns[0].sum())
+    cost = position_share(*columns[:3])
+    length, running, drafted, given = (column[verifies] for column in columns)
+    plain = length.astype(np.float64)
+    if cost is not None:
+        plain /= 1 + cost * drafted
+    elif evidence.prompt_costs is not None:
+        plain = np.maximum(LEAST_STEP * length, length - evidence.prompt_costs[1] * drafted)
+    return Drafting(
+        steps=len(length),
+        drafted=float(drafted.sum() / running.sum()),
+        accepted=max(0.0, float((given - running).sum() / drafted.sum())),
+        given=float(given.sum() / running.sum()),
+        step_ns=float(np.median(length)),
+        plain_ns=float(np.median(plain)),
+        share=float(length.sum() / whole),
+        seen=cost is not None or evidence.prompt_costs is not None,
+    )
 
 
-def _steps_of(
-    evidence: Evidence, key: tuple[str, int]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def position_share(length: Counts, running: Counts, drafted: Counts) -> float | None:
+    """What one more position adds to a step, as a share of the step without any; 0 where nothing shows.
+
+    None where steps do not vary. From steps that follow each other, since a busy machine is slower for
+    seconds on end: with share b, the longer of two takes (1 + b x its positions) / (1 + b x the other's)
+    times as long. The b whose logarithms are off least (least absolute deviations: stalls do not count).
+    """
+    pairs = np.flatnonzero((np.diff(running) == 0) & (np.diff(drafted) != 0))
+    if len(pairs) < FEWEST:
+        return None
+    pairs = pairs[:: -(-len(pairs) // MOST)]
+    before, after = drafted[pairs], drafted[pairs + 1]
+    longer = np.log(length[pairs + 1] / length[pairs])
+    agree = float(np.mean(longer * (after - before) > 0))
+    if agree - 0.5 < SURE * 0.5 / np.sqrt(len(pairs)):
+        return 0.0
+    off = [np.abs(longer - np.log((1 + b * after) / (1 + b * before))).sum() for b in SHARES]
+    return float(SHARES[int(np.argmin(off))])
+
+
+def _steps_of(evidence: Evidence, key: tuple[str, int]) -> tuple[Counts, Counts, Counts, Counts]:
     """Length, sequences, positions beyond one each, tokens given: of the steps that read no prompt."""
     rows = evidence.table.streams[key]
     here = slice(rows.begin, rows.end)
@@ -76,7 +102,7 @@ def _steps_of(
             if (s.process, s.stream) == key
         ]
     )
-    running, computed = table.running[here], table.computed_tokens[here]
-    known = ~reads & (running > 0) & (computed >= running) & (given != UNKNOWN)
     length = (table.end_ns - table.begin_ns)[here]
+    running, computed = table.running[here], table.computed_tokens[here]
+    known = ~reads & (running > 0) & (length > 0) & (computed >= running) & (given != UNKNOWN)
     return length[known], running[known], (computed - running)[known], given[known]

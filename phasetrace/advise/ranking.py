@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from phasetrace.advise.gain import won
@@ -51,7 +51,7 @@ def recorded(finding: Finding, goal: Goal) -> Candidate:
 def rank(found: Iterable[Candidate]) -> list[Candidate]:
     """The better kind of evidence first, then the larger share of the goal; what is not worth it last."""
     return sorted(
-        found,
+        map(without_loss, found),
         key=lambda c: (
             c.weight < WORTH,
             c.tier,
@@ -60,3 +60,12 @@ def rank(found: Iterable[Candidate]) -> list[Candidate]:
             c.finding.cause,
         ),
     )
+
+
+def without_loss(candidate: Candidate) -> Candidate:
+    """What would make the goal worse is promised as no gain; it is said beside the cause, which is true."""
+    finding, promised = candidate.finding, candidate.finding.prediction
+    if promised is None or promised.ratio >= 1:
+        return candidate
+    said = f"what is recommended here would make this goal worse: {promised.ratio:.2g}x"
+    return replace(candidate, finding=replace(finding, prediction=None, evidence=(*finding.evidence, said)))

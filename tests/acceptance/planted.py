@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from phasetrace.model import Goal
+from phasetrace.semconv import Cause
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,15 @@ class Planted:
         """What its user tells `phasetrace diagnose`."""
         limits = ",".join(f"{metric}={limit}" for metric, limit in self.slo.items())
         return [*(["--goal", self.goal] if self.goal else []), *(["--slo", limits] if limits else [])]
+
+
+def first_of(causes: Sequence[str]) -> int:
+    """The place of the first finding that is the application's own.
+
+    Tests share their machine. Where neighbours take its CPUs, the kernel's count of threads that want one
+    says so: that is true, may well be what costs most, and is not what was planted.
+    """
+    return next((place for place, cause in enumerate(causes) if cause != Cause.CPU_STARVED), 0)
 
 
 def planted(script: str, *causes: str, goal: Goal | None = None, says: str = "") -> Planted:

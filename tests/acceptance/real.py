@@ -15,6 +15,7 @@ from typing import IO, Any
 from phasetrace import analyze
 from phasetrace.model import Breakdown, Recording
 from phasetrace.read import read
+from tests.acceptance.planted import first_of
 
 APPLICATIONS = Path(__file__).with_name("applications")
 PHASETRACE = [sys.executable, "-m", "phasetrace"]
@@ -45,6 +46,13 @@ class Run:
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
+
+    def first(self, *options: str) -> dict[str, Any]:
+        """The first finding that is the application's own."""
+        diagnosis = self.diagnosis(*options)
+        findings: list[dict[str, Any]] = diagnosis["findings"]
+        print(diagnosis["verdict"], findings[0]["prediction"])
+        return findings[first_of([finding["cause"] for finding in findings])]
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _in_shared_steps(evidence: Evidence) -> Finding | NotEnoughData | None:
     now, plain = found.step_ns / found.given, found.plain_ns
     if now < CLEAR_LOSS * plain and (found.seen or found.given >= CLEAR_LOSS):
         return None
-    saved = decode * max(0.0, 1 - plain / now)
+    saved = decode * found.share * max(0.0, 1 - plain / now)
     fewer = round(found.accepted * found.drafted)
     return Finding(
         cause=Cause.SPECULATION_LOSS,
