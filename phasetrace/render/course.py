@@ -119,7 +119,7 @@ def _ns(time: PhaseTime | PartTime) -> int:
 
 def _line(label: str, heights: Sequence[float], most: str, ink: Ink) -> str:
     figure = ink.say(f"most {most}")
-    return f"  {label:<{LABEL - 2}}{ink.phase(Phase.DECODE, ink.sparkline(heights))}{figure:>{FIGURE}}"
+    return f"  {label:<{LABEL - 2}}{ink.sparkline(heights)}{figure:>{FIGURE}}"
 
 
 def _cells(values: Sequence[int], room: int) -> list[Sequence[int]]:

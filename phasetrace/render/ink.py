@@ -152,9 +152,9 @@ def cells(text: str) -> int:
     """Columns that a plain string takes on a terminal."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    from rich.cells import cell_len  # its tables of widths are large, and most text needs none of them
+
+    return cell_len(text)
 
 
 def apportion(amounts: Sequence[float], width: int) -> list[int]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from phasetrace.model import Part, Recording, Request, StallCause
 from phasetrace.render import context, units
-from phasetrace.render.ink import Cell, Ink, columns, flow, table_room
+from phasetrace.render.ink import Cell, Ink, columns, table_room
 from phasetrace.render.timeline import LateToken, Timeline, timeline
 
 MOST_STALLS = 9  # each has a digit as its mark
 MOST_PARTS = 3  # that a stall holds
 MOST_READERS = 2  # requests whose prompts made a stall
-LEAST_ROOM = 16  # for the column of reasons
 
 
 def longest(steps: Timeline) -> list[LateToken]:
@@ -42,10 +42,10 @@ def stalls(r: Request, steps: Timeline, recording: Recording, ink: Ink) -> list[
         times = (units.duration(stall.at_ns - r.begin_ns), units.duration(stall.gap_ns))
         many = f"{stall.gap_ns / max(1, stall.usual_ns):.1f}"
         rows.append((str(number), ink.say(times[0]), units.count(stall.token), ink.say(times[1]), many))
-    room = max(LEAST_ROOM, table_room(rows, ink.width))
+    room = replace(ink, width=table_room(rows, ink.width))
     shown: list[tuple[Cell, ...]] = [tuple((title, ink.dim) for title in (*rows[0], "because"))]
     for row, stall in zip(rows[1:], found, strict=True):
-        first, *more = flow(map(ink.say, _because(stall, name)), room)
+        first, *more = room.wrap(_because(stall, name))
         shown += [(*row, first), *(("",) * len(row) + (line,) for line in more)]
     hidden = len(steps.stalls()) - len(found)
     rest = [f"  and {units.counted(hidden, 'shorter one')}"] if hidden else []
@@ -68,7 +68,7 @@ def every(r: Request, recording: Recording, width: int = 80, color: bool = False
         many = f"{gap / usual:.1f}" if gap is not None and usual else ""
         running = int(steps.table.running[row])
         read = int(steps.made.prompt[row]) if steps.made is not None else None
-        why = ", ".join(_because(late[number], name)) if number in late else ""
+        why = _because(late[number], name) if number in late else ""
         counts = (units.count(running) if running >= 0 else "", units.count(read) if read else "")
         times = (units.duration(end - r.begin_ns), units.duration(gap) if gap is not None else "")
         rows.append((units.count(number), *times, many, *counts, why))
@@ -76,14 +76,13 @@ def every(r: Request, recording: Recording, width: int = 80, color: bool = False
     return "\n".join([ink.dim(head), *lines]) + "\n"
 
 
-def _because(stall: LateToken, name: Callable[[str], str]) -> list[str]:
+def _because(stall: LateToken, name: Callable[[str], str]) -> str:
     """Whose prompts were read, where it was that; else the cause, and the parts of the step that overran."""
     if stall.cause is StallCause.OTHERS_PREFILL and stall.read:
-        first, *others = map(name, stall.read)
-        tokens = units.counted(sum(stall.read.values()), "token")
-        said = [f"reading {tokens} of {first}", *others[: MOST_READERS - 1]]
-        hidden = len(stall.read) - len(said)
-        return [*said[:-1], f"{said[-1]} and {hidden} more"] if hidden else said
+        readers = [*map(name, stall.read)][:MOST_READERS]
+        hidden = len(stall.read) - len(readers)
+        said = f"reading {units.counted(sum(stall.read.values()), 'token')} of {', '.join(readers)}"
+        return f"{said} and {hidden} more" if hidden else said
     parts = [f"{part} {units.duration(ns)}" for part, ns in list(stall.parts.items())[:MOST_PARTS]]
     known = stall.cause is not StallCause.UNKNOWN and str(stall.cause) not in stall.parts
-    return ([str(stall.cause)] if known else []) + (parts or [str(Part.OTHER)])
+    return ", ".join(([str(stall.cause)] if known else []) + (parts or [str(Part.OTHER)]))

@@ -190,7 +190,7 @@ def _gaps(r: RequestBreakdown, steps: Timeline, room: int, ink: Ink) -> list[str
     said = f"median {units.duration(typical)}, longest {units.duration(longest)}"
     marks = token_times.marks(token_times.longest(steps), r.request.begin_ns, r.e2e_ns, room)
     return [
-        f"    {'ITL':<{LABEL - 4}}" + ink.phase(Phase.DECODE, line.rstrip()),
+        f"    {'ITL':<{LABEL - 4}}" + line.rstrip(),
         *([f"    {'stalls':<{LABEL - 4}}{marks}"] if marks else []),
         ink.dim(" " * LABEL + ink.say(said)),
     ]

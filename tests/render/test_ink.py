@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from phasetrace.model import Phase
 from phasetrace.render.colors import LOOKS
-from phasetrace.render.ink import Ink, apportion, cells, columns
+from phasetrace.render.ink import Ink, apportion, cells, columns, flow
 
 
 @given(st.text())
@@ -56,3 +56,14 @@ def test_a_sparkline_shows_whatever_is_more_than_nothing() -> None:
     assert Ink().sparkline([0, 0.001, 1, 8]) == " ▁▁█"
     assert Ink(ascii=True).sparkline([0, 0.001, 8]) == " .@"
     assert Ink().sparkline([]) == ""
+
+
+def test_width_is_what_a_terminal_takes() -> None:
+    assert [cells(text) for text in ("a", "é", "e\u0301", "漢字", "नि", "µs")] == [1, 1, 1, 4, 1, 2]
+
+
+@given(st.lists(st.text("abc ", min_size=1, max_size=30)), st.integers(1, 60))
+def test_items_flow_in_order_and_keep_to_the_room_but_for_single_ones(items: list[str], room: int) -> None:
+    lines = flow(items, room, "; ")
+    assert "; ".join(lines).replace(";; ", "; ") == "; ".join(items)
+    assert all(cells(line) <= room or line.removesuffix(";") in items for line in lines)
