@@ -42,6 +42,7 @@ class Batches:
         self._masked: dict[int, tuple[int, int]] = {}  # by number: when a step's grammar masks were made
         self._number = -1  # of the output scheduled last; workers count from 0, too
         self._end = _NEVER  # of the last step, while there is work left
+        self._idle = 0  # since when there is none
         self._size = 0  # of its batch
         self._changed = -1  # till this number the batch may have lost somebody
         self._preempted = 0  # so many were, in the schedule() that runs now
@@ -124,12 +125,13 @@ class Batches:
         known.running = False
         self._preempted += 1
         self._running = -1
-        self._left()
+        self._left(name)
         began = self.scheduling
         self.recorder.mark(known.id, layout.PREEMPTED, time if began is None else began)
 
-    def _left(self) -> None:
+    def _left(self, name: str) -> None:
         """The steps scheduled so far may hold one who has left, and the next one lacks it."""
+        self.members.notice(name)
         self._changed = self._number + 1
 
     def masked(self, begin: int, end: int) -> None:
@@ -179,7 +181,7 @@ class Batches:
         if plain:
             self._record(number, cuts, NO_CHANGES)
         elif output.num_scheduled_tokens:
-            self._record_changes(output, number, cuts, ran, extract.given(result))
+            self._record_changes(output, number, cuts, ran, result)
         if self._finishing:
             for known in self._finishing:
                 self._finished(known, end)
@@ -187,7 +189,7 @@ class Batches:
         self._sampled = None
         self.members.forget(number)
         # Where there is work the loop goes on at once, and what passes until the next step is the host's
-        self._end = end if scheduler.requests else _NEVER
+        self._end, self._idle = (end, 0) if scheduler.requests else (_NEVER, end)
 
     def _drop_older(self, number: int) -> None:
         """Steps are processed in order: an older one never will be, its execution failed."""
@@ -205,11 +207,10 @@ class Batches:
         self.index += 1
 
     def _record_changes(
-        self, output: Any, number: int, cuts: tuple[int, int, int, int], ran: Any, given: dict[str, int]
+        self, output: Any, number: int, cuts: tuple[int, int, int, int], ran: Any, result: Any
     ) -> None:
         speculated = self._sampled
-        sampled = extract.sampled(ran) if speculated is None else speculated
-        made = self.members.changes(output, given, sampled)
+        made = self.members.changes(output, ran, result, speculated)
         self._size = len(self.members.batch)
         if not (self.members.batch or made.left):
             return  # a step of requests that are not ours to record
@@ -224,7 +225,8 @@ class Batches:
         self, number: int, schedule_begin: int, schedule_end: int, begin: int, end: int
     ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """The step's begin, and its parts with their ends; what lies before its begin is not its own."""
-        start = at = schedule_begin if self._end == _NEVER else self._end
+        # Of those that are gone there may be steps yet, scheduled before the last one ended
+        start = at = max(schedule_begin, self._idle) if self._end == _NEVER else self._end
         cuts = [(OTHER, schedule_begin), (SCHEDULE, schedule_end)]
         masked = self._masked.pop(number, None)
         if masked is not None:
@@ -248,7 +250,7 @@ class Batches:
             return
         known.ended = extract.ending(request)
         known.running = False
-        self._left()
+        self._left(name)
         if self._pending or self.updating:
             known.until = self._number
             self.members.late[name] = known

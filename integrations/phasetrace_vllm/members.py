@@ -1,12 +1,19 @@
-"""Who is in the batch of a scheduler, and what each step changed of it: who came, left, computed and got."""
+"""Who is in the batch of a scheduler, and what each step changed of it: who came, left, computed and got.
+
+A busy engine changes something with most of its steps, and little each time: a large batch is looked over for
+those whom a step treated differently from the one before, and only these are looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
+
+from . import extract
 
 
 class Known:
@@ -60,37 +67,84 @@ class Members:
         self.requests: dict[str, Known] = {}
         self.batch: dict[str, int] = {}  # ids of the last step's
         self.late: dict[str, Known] = {}  # ended, and still in a step that was scheduled before
+        self._noticed: list[str] = []  # ended or preempted since the last step
+        self._strange = False  # whether there was one in the last step whom nobody knows
 
-    def changes(self, output: Any, given: Mapping[str, int], sampled: Mapping[str, int]) -> Changes:
-        """What the step `output` changed, in which requests were `given` tokens of the `sampled` ones."""
+    def notice(self, name: str) -> None:
+        """A request has ended or lost its place: a step to come lacks it."""
+        self._noticed.append(name)
+
+    def changes(self, output: Any, ran: Any, result: Any, sampled: Mapping[str, int] | None) -> Changes:
+        """What the step `output` changed, by what it `ran` and what `update_from_output` returned.
+
+        `sampled` says how many tokens of each request were, where the step speculated.
+        """
         counts = output.num_scheduled_tokens
         again = _admitted(output)
+        names = None if sampled is not None else self._changed(output, again, ran, result)
+        if names is None:
+            self._strange = False
+            names = [*counts, *(name for name in self.batch if name not in counts)]
+            sampled = extract.sampled(ran) if sampled is None else sampled
+            given = extract.given(result)
+        else:
+            rows, row_of = ran.sampled_token_ids, ran.req_id_to_index
+            sampled = {name: len(rows[row_of[name]]) for name in names if name in row_of}
+            given = {name: 0 if self._was_over(name) else tokens for name, tokens in sampled.items()}
         made = Changes()
-        before, self.batch = self.batch, {}
-        for name, positions in counts.items():
-            known = self.requests.get(name) or self.late.get(name)
-            if known is None:
-                continue
-            ident = known.id
-            if name not in before or name in again:
-                made.joined.append(ident)
-            if positions != 1:
-                made.scheduled.append((ident, positions))
-            tokens = given.get(name, 0)
-            if tokens != 1:
-                made.yielded.append((ident, tokens))
-            unused = sampled.get(name, 0) - tokens
-            if unused > 0:
-                made.discarded += unused
-                known.discard(unused, self.recorder)
-            if known.ended is not None:
-                made.left.append(ident)
-            else:
-                self.batch[name] = ident
-        for name, ident in before.items():
-            if name not in counts:
-                self._idle(name, ident, made)
+        for name in names:
+            if name in counts:
+                self._look(name, counts[name], name in again, sampled.get(name, 0), given.get(name, 0), made)
+            elif name in self.batch:
+                self._idle(name, made)
+        self._noticed.clear()
         return made
+
+    def _changed(self, output: Any, again: AbstractSet[str], ran: Any, result: Any) -> Iterable[str] | None:
+        """Those who may have changed, where all others computed and got one token as before; else None."""
+        counts, rows = output.num_scheduled_tokens, ran.sampled_token_ids
+        size, sampled = len(counts), list(map(len, rows))
+        given = [len(each.new_token_ids) for outputs in result.values() for each in outputs.outputs]
+        unsampled = sampled.count(0)
+        over = [name for name in self.late if name in counts and self._was_over(name)]
+        unused = sum(bool(rows[ran.req_id_to_index[name]]) for name in over)
+        if (
+            self._strange
+            or not len(sampled) == size == unsampled + sampled.count(1)
+            or not len(given) == size - unsampled - unused == given.count(1)
+        ):
+            return None
+        names = {*again, *self._noticed, *over}
+        if output.total_num_scheduled_tokens != size:
+            names.update([name for name, positions in counts.items() if positions != 1])
+        if unsampled:
+            names.update([name for name, row in ran.req_id_to_index.items() if not rows[row]])
+        now, before = (sum(name in batch for name in names) for batch in (counts, self.batch))
+        # Nobody comes unnoticed, so that as many others as before are the same
+        return names if size - now == len(self.batch) - before else None
+
+    def _look(
+        self, name: str, positions: int, admitted: bool, sampled: int, tokens: int, made: Changes
+    ) -> None:
+        """One that is in the step."""
+        known = self.requests.get(name) or self.late.get(name)
+        if known is None:
+            self._strange = True
+            return
+        if admitted or name not in self.batch:
+            made.joined.append(known.id)
+        if positions != 1:
+            made.scheduled.append((known.id, positions))
+        if tokens != 1:
+            made.yielded.append((known.id, tokens))
+        if sampled > tokens:
+            made.discarded += sampled - tokens
+            known.discard(sampled - tokens, self.recorder)
+        if known.ended is None:
+            self.batch[name] = known.id
+        else:
+            made.left.append(known.id)
+            self.batch.pop(name, None)
 
     def forget(self, number: int) -> None:
         """The step of this number is processed: no later one holds who had ended when it was scheduled."""
@@ -100,15 +154,20 @@ class Members:
                 return
             del self.late[name]
 
-    def _idle(self, name: str, ident: int, made: Changes) -> None:
+    def _idle(self, name: str, made: Changes) -> None:
         """One of the last step's that is not in this one: it waits for its turn, or has left."""
+        ident = self.batch[name]
         made.scheduled.append((ident, 0))
         made.yielded.append((ident, 0))
         known = self.requests.get(name)
-        if known is not None and known.running:
-            self.batch[name] = ident
-        else:
+        if known is None or not known.running:
             made.left.append(ident)
+            del self.batch[name]
+
+    def _was_over(self, name: str) -> bool:
+        """Whether it had ended before the step was processed: what was sampled for it is given to nobody."""
+        known = self.late.get(name)
+        return known is not None and known.told
 
 
 def _admitted(output: Any) -> set[str]:

@@ -199,6 +199,20 @@ def test_ended_with_a_step_scheduled_ahead_its_work_is_counted_and_discarded() -
     assert loop.heard.batches[2] == ([], [], [], [])
 
 
+def test_steps_ahead_of_an_abort_do_not_overlap() -> None:
+    loop = Loop("a")
+    first = loop.schedule(scheduled(new=("a",), a=8), 100, 110)
+    second = loop.schedule(scheduled(a=1), 112, 120)
+    loop.scheduler.requests.clear()
+    loop.batches.ended(request("a", reason="ABORT"), 140)
+    loop.update(first, 150, 155, sampled={"a": 1})
+    loop.update(second, 180, 184, sampled={"a": 1})
+    assert times(loop.heard) == [
+        (100, {"schedule": 10, "forward": 40, "output": 5}),
+        (155, {"forward": 25, "output": 4}),
+    ]
+
+
 def test_who_has_ended_is_forgotten_while_steps_are_scheduled_ahead_without_end() -> None:
     names = [f"r{row}" for row in range(20)]
     loop = Loop("stays", *names)
