@@ -10,6 +10,7 @@ import numpy as np
 from phasetrace.analyze.composition import composition
 from phasetrace.analyze.non_negative import Floats
 from phasetrace.analyze.rates import decode_rows
+from phasetrace.analyze.step_model import Flags
 from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
 from phasetrace.analyze.token_gaps import token_gaps
 from phasetrace.model import Breakdown, Ints, Part, Request, RequestBreakdown, Steps
@@ -41,17 +42,17 @@ class StepLoad:
 def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table: StepTable) -> StepLoad:
     """Of the steps of these requests."""
     asked = [r.request for r in requests]
-    used = np.flatnonzero(decode_rows(asked, table))
-    if not len(used):
+    used = decode_rows(asked, table)
+    count = int(np.count_nonzero(used))
+    if not count:
         return StepLoad()
     sums = {part: int(table.parts[used, place].sum()) for place, part in enumerate(PART_ORDER)}
-    parts = {part: ns / len(used) / S for part, ns in sums.items() if ns}
+    parts = {part: ns / count / S for part, ns in sums.items() if ns}
     made = composition(asked, table)
     gaps = token_gaps(asked, table)
     engines = [s for s in breakdown.recording.steps if s.waiting is not None]
     evictions = sum(len(r.preemptions) for r in asked)
     again = sum(count.tokens for r in asked for count in r.recomputed)
-    computed = table.computed_tokens[used]
     shared = made is not None and bool(made.shared[used].any())
     return StepLoad(
         parts_s=parts,
@@ -59,14 +60,18 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
         waiting=_mean_over_time(engines, "waiting"),
         kv_cache_usage=_kv_cache_usage(breakdown, engines),
         preemptions=evictions if shared or engines else None,
-        recomputed_token_share=again / max(1, int(computed[computed > 0].sum())) if evictions else None,
+        recomputed_token_share=again / _computed(table, used) if evictions else None,
         host_gap_s=sum(parts.get(p, 0.0) for p in HOST) if shared else _idle_device_s(table, used),
         longest_s=float(gaps.gap_ns.max()) / S if len(gaps.gap_ns) else None,
         others_prompt_tokens=None if made is None else _others_prompt_tokens(made.prompt, asked, table),
     )
 
 
-def _running(table: StepTable, used: Ints) -> float | None:
+def _computed(table: StepTable, used: Flags) -> int:
+    return max(1, int(table.computed_tokens[used].clip(0).sum()))
+
+
+def _running(table: StepTable, used: Flags) -> float | None:
     running = table.running[used]
     known = running != UNKNOWN
     if not known.any():
@@ -94,7 +99,7 @@ def _kv_cache_usage(breakdown: Breakdown, steps: Sequence[Steps]) -> float | Non
     return min(1.0, _quantile(np.concatenate(shares), np.concatenate(lengths), FULL))
 
 
-def _idle_device_s(table: StepTable, used: Ints) -> float | None:
+def _idle_device_s(table: StepTable, used: Flags) -> float | None:
     """Of a step, what the device's own time leaves, where that is known."""
     device = table.device_ns[used]
     known = device != UNKNOWN

@@ -56,16 +56,26 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
             change[decode.end] -= sequences
     weights = np.cumsum(change, out=change)[:-1]
     used = weights > 0
-    gaps = np.zeros(len(used))
-    if len(gaps):
-        gaps[0] = table.end_ns[0] - table.begin_ns[0]
-        np.subtract(table.end_ns[1:], table.end_ns[:-1], out=gaps[1:])
+    gaps = _of_rows(table, used)
     if not own:
-        return TokenGaps(gaps[used], weights[used], used, np.zeros(0, np.int64))
+        return TokenGaps(gaps, weights[used], used, np.zeros(0, np.int64))
     own_gaps, own_tokens, own_ends = map(np.concatenate, zip(*own, strict=True))
     return TokenGaps(
-        np.concatenate([gaps[used], own_gaps]), np.concatenate([weights[used], own_tokens]), used, own_ends
+        np.concatenate([gaps, own_gaps]), np.concatenate([weights[used], own_tokens]), used, own_ends
     )
+
+
+def _of_rows(table: StepTable, used: npt.NDArray[np.bool_]) -> Floats:
+    """From the end of the row before to that of each of these."""
+    gaps = np.zeros(np.count_nonzero(used))
+    at = 0
+    for row in range(0, len(used), AT_ONCE):
+        end_ns = table.end_ns[row : row + AT_ONCE]
+        before = table.end_ns[row - 1] if row else table.begin_ns[0]
+        found = np.diff(end_ns, prepend=before)[used[row : row + AT_ONCE]]
+        gaps[at : at + len(found)] = found
+        at += len(found)
+    return gaps
 
 
 def _shared_gaps(
