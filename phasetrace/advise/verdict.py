@@ -40,7 +40,8 @@ def healthy(evidence: Evidence, not_enough: tuple[NotEnoughData, ...]) -> Findin
 def unknown(evidence: Evidence, not_enough: tuple[NotEnoughData, ...], why: str) -> Finding:
     """The recording does not separate the causes; says what to measure next."""
     unattributed = evidence.phase_ns(Phase.UNATTRIBUTED)
-    measure = [question.measure for question in not_enough] or list(evidence.breakdown.unsplit)
+    measure = list(dict.fromkeys(question.measure for question in not_enough))
+    measure = measure or list(evidence.breakdown.unsplit)
     return Finding(
         cause=Cause.UNKNOWN,
         phase=CausePhase.NONE,

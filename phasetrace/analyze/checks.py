@@ -25,6 +25,11 @@ FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
 )
 LONGEST_NS = 366 * 86_400 * 1_000_000_000  # a year: nobody waits so long for an answer
+OWN = "phasetrace"
+NO_CONFIG = (
+    "the trace does not say the engine's knobs, the model, or the hardware, which most causes need:"
+    " `--engine-config FILE`, the server's log or JSON, states them"
+)
 AT_ONCE = 1 << 16  # rows
 MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
 
@@ -95,10 +100,18 @@ def beside(recording: Recording, table: StepTable) -> tuple[Defect, ...]:
         found.append(
             Defect(f"{lost:,} records were lost while recording: times of the steps they held are in `other`")
         )
+    if _lacks_config(recording):
+        found.append(Defect(NO_CONFIG))
     missing = sum(_missing_steps(request, table) for request in recording.requests)
     if missing:
         found.append(Defect(f"{missing:,} steps are missing between recorded ones: their time is in `other`"))
     return tuple(found)
+
+
+def _lacks_config(recording: Recording) -> bool:
+    """Whether an engine told of its requests, and nobody of what it is and runs on."""
+    stated = bool(recording.models) or any(process.facts for process in recording.processes)
+    return recording.source != OWN and not stated and any(r.scheduled_ns for r in recording.requests)
 
 
 def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:

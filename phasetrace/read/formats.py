@@ -12,6 +12,7 @@ from phasetrace.read.notes import Notes
 from phasetrace.read.outline import outline
 from phasetrace.read.source import HEAD, Source
 from phasetrace.read.unpack import GZIP, ZSTD
+from phasetrace.read.vllm_log import is_vllm_log
 
 Reader = Callable[[Source, Notes], Iterator[ResourceSpans]]
 Recognise = Callable[[bytes, frozenset[str]], bool]  # the first bytes, and their outline where they are JSON
@@ -142,4 +143,6 @@ def _what_it_is(head: bytes) -> str:
         return "is binary, not a trace"
     if head.lstrip()[:1] in (b"{", b"["):
         return "is JSON without spans"
+    if is_vllm_log(head.decode("utf-8", "replace")):
+        return "is the log of a vLLM server: name it as --engine-config, beside a trace"
     return _NO_JSON

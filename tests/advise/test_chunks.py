@@ -72,3 +72,11 @@ def test_known_arithmetic_bounds_what_is_left() -> None:
 )
 def test_otherwise_it_is_something_else(recording: Recording, goal: Goal) -> None:
     assert said(recording, goal).cause != Cause.SMALL_PREFILL_CHUNK
+
+
+def test_where_the_budget_is_not_said_it_is_asked_for() -> None:
+    untold = said(served(20, None))
+    assert [q.measure for q in untold.not_enough if q.cause == Cause.SMALL_PREFILL_CHUNK]
+    assert "--engine-config" in untold.not_enough[0].measure
+    for settled in (served(20, None, prompt=100), served(20, 4096), served(20)):
+        assert Cause.SMALL_PREFILL_CHUNK not in [q.cause for q in said(settled).not_enough]

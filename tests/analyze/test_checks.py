@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from phasetrace.analyze import breakdown
-from phasetrace.model import RequestStatus
+from phasetrace.model import Process, RequestStatus
 from tests import builders
 from tests.builders import EPOCH, MS
 
@@ -65,3 +65,16 @@ def test_many_defects_are_counted() -> None:
     result = breakdown(builders.recording(GOOD, *bad, steps=[builders.steps(4)]))
     assert len(result.defects) == 6
     assert "4 more" in result.defects[-1].defect
+
+
+def test_a_trace_of_others_without_a_configuration_says_how_to_state_one() -> None:
+    def said(**changes: object) -> str:
+        foreign = replace(builders.recording(GOOD, steps=[builders.steps(4)]), source="otlp", models={})
+        return "\n".join(d.defect for d in breakdown(replace(foreign, **changes)).defects)  # type: ignore[arg-type]
+
+    assert "--engine-config" in said(processes=())
+    stated = Process(GOOD.process, 0, 0, facts={"max_num_seqs": 4})
+    assert "--engine-config" not in said(processes=(stated,))
+    assert "--engine-config" not in said(processes=(), source="phasetrace")
+    unseen = replace(GOOD, scheduled_ns=None)  # by a client, who may know nothing of the server
+    assert "--engine-config" not in said(processes=(), requests=(unseen,))

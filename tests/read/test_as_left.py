@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from phasetrace.errors import TraceFormatError
-from tests.read import writers
+from tests.read import test_engine_config, writers
 from tests.read.test_formats import MADE, expected, lines, read_bytes, told
 
 OTLP = [writers.otlp([span]) for span in MADE]
@@ -52,6 +52,7 @@ def test_of_documents_one_after_another_the_last_may_be_cut(tmp_path: Path) -> N
         (b"trace.json".ljust(257, b"\0") + b"ustar\0", "a tar archive"),
         (b"SQLite format 3\0", "a database of SQLite"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        (test_engine_config.LOG.encode(), "the log of a vLLM server: name it as --engine-config"),
         (b"\n<!DOCTYPE html><title>Sign in</title>", "HTML"),
     ],
 )

@@ -25,6 +25,11 @@ CPU_RIDGE = (16.0, 40.0, 80.0)  # cores have more bandwidth for their arithmetic
 REACHED = (0.35, 0.6, 0.75)
 SEEN = 1.1  # times a decode step: from there on a chunk's time shows what its tokens cost
 DOUBT = 2.0  # times, either way: how far the cost of a token may be off that is seen in small chunks only
+LEAST_BUDGET = 64  # nobody sets less: a shorter prompt is in one chunk, whatever the budget
+CHUNKING = ("vllm", "sglang")  # read long prompts in chunks; a trace of theirs may not say of how many tokens
+UNTOLD = NotEnoughData(
+    Cause.SMALL_PREFILL_CHUNK, "the token budget of a step (`--engine-config` with the server's log says it)"
+)
 USUAL_BUDGET, LARGEST_BUDGET = 2048, 16_384  # vLLM's own defaults are in between
 
 
@@ -38,8 +43,11 @@ def small_prefill_chunk(evidence: Evidence) -> Finding | NotEnoughData | None:
     busy = busy_ns(r.request for r in evidence.requests)
     reading = prefill / busy if busy else 0.0  # of the time that the engine is busy
     queue = evidence.phase_ns(Phase.QUEUE) if reading >= BOTTLENECK else 0
-    if budget is None or not whole or prefill + queue < SHARE * whole:
+    if not whole or prefill + queue < SHARE * whole:
         return None
+    if budget is None:
+        long = any((r.new_prompt_tokens or 0) >= CHUNKS * LEAST_BUDGET for r in evidence.requests)
+        return UNTOLD if long and evidence.engine in CHUNKING else None
     chunked = [r for r in evidence.requests if (r.new_prompt_tokens or 0) >= CHUNKS * budget]
     step = _step_ns(evidence.requests)
     if not chunked or step is None:
