@@ -105,6 +105,7 @@ class Frontend:
         """A request is known; next it is sent to the engine core."""
 
         def add_request(processor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            begin = now()
             result = original(processor, *args, **kwargs)
             if REGISTER.on and self.recorder.enabled:
                 try:
@@ -114,6 +115,8 @@ class Frontend:
                     self._awaited(request.request_id, argument(args, kwargs, 4, "queue"))
                 except Exception as error:
                     REGISTER.fail(error)
+            if self._finishing:  # a prompt that was streamed has ended, and its answer had before
+                self._let_go((), begin)
             return result
 
         return add_request
@@ -158,14 +161,7 @@ class Frontend:
             if self._unheard:
                 self._heard(argument(args, kwargs, 0, "engine_core_outputs"))
             if self._finishing:
-                # Let go of in any case: vLLM's states hold the prompts
-                finishing, self._finishing = self._finishing, []
-                if OUTPUT.on:
-                    try:
-                        outputs = argument(args, kwargs, 0, "engine_core_outputs")
-                        self._finished(finishing, outputs, begin, now())
-                    except Exception as error:
-                        OUTPUT.fail(error)
+                self._let_go(argument(args, kwargs, 0, "engine_core_outputs"), begin)
             return result
 
         return process_outputs
@@ -184,6 +180,15 @@ class Frontend:
         except Exception as error:
             self._unheard.clear()
             OUTPUT.fail(error)
+
+    def _let_go(self, outputs: Any, begin: int) -> None:
+        """Of those that are done, in any case: vLLM's states hold the prompts."""
+        finishing, self._finishing = self._finishing, []
+        if OUTPUT.on:
+            try:
+                self._finished(finishing, outputs, begin, now())
+            except Exception as error:
+                OUTPUT.fail(error)
 
     def _finished(self, finishing: list[tuple[str, Any]], outputs: Any, begin: int, end: int) -> None:
         reasons = {output.request_id: output.finish_reason for output in outputs}

@@ -36,6 +36,9 @@ class OutputProcessor:
     def add_request(
         self, request: Any, prompt: Any, parent_req: Any = None, request_index: int = 0, queue: Any = None
     ) -> None:
+        if request.request_id in self.request_states:  # no more of a prompt will come that was streamed
+            self._finish_request(self.request_states[request.request_id])
+            return
         self.request_states[request.request_id] = SimpleNamespace(
             request_id=request.request_id,
             prompt_len=3,
@@ -285,6 +288,17 @@ def test_no_state_is_kept_once_outputs_are_given_up(
     processor.process_outputs(Outputs([done("r")]))
     gc.collect()
     assert [state() for state in seen] == [None]
+
+
+def test_a_streamed_prompt_that_ends_after_its_answer_ends_the_request_at_once(
+    heard: Heard, processor: Any
+) -> None:
+    processor.add_request(asked("r"), None)
+    processor.process_outputs([wrote("r", "all of it")])
+    processor.add_request(asked("r"), None)
+    ((_, _, told),) = heard.of("finished")
+    assert told["reason"] == "stop"
+    assert len(heard.of("arrived")) == 1
 
 
 def test_what_is_wrapped_behaves_as_before(heard: Heard, processor: Any) -> None:
