@@ -61,5 +61,6 @@ FAULTS = (
     planted("speculation_loss", "speculation-loss", goal=Goal.TPOT),
     planted("long_output", "long-output", goal=Goal.TTFT, says="stream"),
 )
-# No fault is planted in these. Limits with room for a machine that does something else, too
-HEALTHY = (healthy("chat", ttft=1.0, tpot=0.2), healthy("forms", ttft=1.0), healthy("batch", e2e=30.0))
+# No fault is planted in these. The limits are about the verdict, not about the machine: they hold where
+# others take most of its two cores, too
+HEALTHY = (healthy("chat", ttft=2.0, tpot=0.4), healthy("forms", ttft=4.0), healthy("batch", e2e=60.0))

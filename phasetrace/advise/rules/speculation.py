@@ -84,8 +84,8 @@ def _in_shared_steps(evidence: Evidence) -> Finding | NotEnoughData | None:
         evidence=(
             f"{found.drafted:.2g} tokens are drafted for each in a step and {percent(found.accepted)} of them"
             f" are right: a step gives {found.given:.2f} tokens a sequence",
-            f"a step that verifies drafts takes {seconds(found.step_ns)}, {seconds(now)} a token; a plain one"
-            f" takes {'' if found.seen else 'at most '}{seconds(plain)}",
+            f"a step that verifies drafts takes {seconds(found.step_ns)}, {seconds(now)} a token; without"
+            f" drafts it would take {'about' if found.seen else 'at most'} {seconds(plain)}",
         ),
         recommendation="Switch speculation off (speculative_config)"
         + (
