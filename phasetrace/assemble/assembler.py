@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from phasetrace.assemble.joins import Joins
@@ -65,6 +66,14 @@ class Assembler:
     def holds_back(self, key: str) -> bool:
         """Whether something of this process was taken in and not given out: its segments would be needed."""
         return key in self._processes and self._processes[key].holds_back
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have arrived and not ended. Each part of an engine tells of the same ones."""
+        told: Counter[str | None] = Counter()
+        for state in self._processes.values():
+            told[state.facts.role] += state.under_way
+        return max(told.values(), default=0)
 
     def take(self) -> Recording:
         """What was completed since the last take."""

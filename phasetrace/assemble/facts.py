@@ -64,7 +64,12 @@ class ProcessFacts:
     @property
     def serves(self) -> bool:
         """Whether it is a part of an engine that other processes' requests need."""
-        return "role" in self._knobs
+        return self.role is not None
+
+    @property
+    def role(self) -> str | None:
+        """Which part that is."""
+        return str(self._knobs["role"]) if "role" in self._knobs else None
 
     def add(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
         """Merge a FACTS record."""

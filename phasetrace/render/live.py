@@ -18,6 +18,7 @@ class Now:
 
     running: int | None = None
     waiting: int | None = None
+    under_way: int = 0  # requests that have not ended
     requests: int = 0  # that have ended since the start
     tokens_s: float | None = None
     ttft_ns: float | None = None  # median
@@ -39,7 +40,7 @@ def live_line(now: Now, ink: Ink) -> str:
 def _pieces(now: Now) -> Iterator[tuple[str, Phase | None]]:
     busy = [f"{units.count(now.running)} running"] if now.running is not None else []
     busy += [f"{units.count(now.waiting)} waiting"] if now.waiting is not None else []
-    yield ", ".join(busy) or "no engine runs yet", None
+    yield ", ".join(busy) or f"{units.count(now.under_way)} under way", None
     yield f"{units.counted(now.requests, 'request')} done", None
     if now.tokens_s is not None:
         yield units.rate(now.tokens_s), None

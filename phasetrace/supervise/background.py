@@ -62,7 +62,7 @@ class Background(threading.Thread):
         while not self._finishing.wait(TURN_S):
             drain.turn()
             if live is not None:
-                live.draw()
+                live.draw(drain.under_way)
         drain.turn()
         self.caught_up.set()
         end = time.monotonic() + GRACE_S

@@ -59,6 +59,11 @@ class Drain:
         """How many recorded processes had not ended at the last turn."""
         return len(self._running)
 
+    @property
+    def under_way(self) -> int:
+        """How many requests had not ended at the last turn."""
+        return self._assembler.under_way
+
     def turn(self) -> None:
         """Take in what is there now."""
         self._find_segments()

@@ -19,7 +19,7 @@ from phasetrace.render.live import Now, live_line
 from phasetrace.supervise.footer import Footer
 
 WINDOW_S = 10.0
-STILL_S = 2.0  # an engine without a step for so long runs nothing
+STILL_S = 2.0  # what an engine without a step for so long runs is not known
 DRAWN_EVERY_S = 1.0  # more often nobody reads it
 PRINTED_EVERY_S = 5.0  # a line in a file, which cannot be drawn anew
 WIDTH_OF_FILES = 120
@@ -37,6 +37,7 @@ class Live:
         self._steps: deque[Steps] = deque()
         self._last: dict[str, Steps] = {}  # by process
         self._done = 0
+        self._under_way: int | None = None
         self._began_ns: int | None = None  # the first step
         self._every_s = DRAWN_EVERY_S if able else PRINTED_EVERY_S
         self._shown_s = -self._every_s
@@ -52,8 +53,13 @@ class Live:
                 self._steps.append(steps)
                 self._last[steps.process] = steps
 
-    def draw(self) -> None:
-        """Show the line now and then: on a terminal in the place of the last one, in a file below it."""
+    def draw(self, under_way: int | None = None) -> None:
+        """Show the line now and then: on a terminal in the place of the last one, in a file below it.
+
+        `under_way` are the requests that have not ended: without any nothing runs, and while a step takes
+        long nothing else is known.
+        """
+        self._under_way = under_way
         if time.monotonic() - self._shown_s < self._every_s:
             return
         self._shown_s = time.monotonic()
@@ -66,6 +72,7 @@ class Live:
 
     def close(self) -> None:
         """Take the line away; a file gets the last numbers instead."""
+        self._under_way = 0
         if self._footer is not None:
             self._footer.close()
         else:
@@ -85,13 +92,15 @@ class Live:
             self._requests.popleft()
         while self._steps and int(self._steps[0].end_ns[-1]) < since:
             self._steps.popleft()
-        fresh = [s for s in self._last.values() if now_ns - int(s.end_ns[-1]) < STILL_S * 1e9]
+        idle = self._under_way == 0
+        fresh = [s for s in self._last.values() if not idle and now_ns - int(s.end_ns[-1]) < STILL_S * 1e9]
         tokens, lengths = self._decoded(since)
         first = [ns for r in self._requests if (ns := ttft_ns(r)) is not None]
         waiting = [int(s.waiting[-1]) for s in fresh if s.waiting is not None]
         return Now(
-            running=sum(int(s.running[-1]) for s in fresh if s.running is not None) if self._last else None,
+            running=sum(int(s.running[-1]) for s in fresh if s.running is not None) if fresh else None,
             waiting=sum(waiting) if waiting else None,
+            under_way=self._under_way or 0,
             requests=self._done,
             tokens_s=tokens * 1e9 / (now_ns - since) if self._steps and now_ns > since else None,
             ttft_ns=statistics.median(first) if first else None,

@@ -36,20 +36,30 @@ def test_now_is_the_window_and_nothing_older() -> None:
     assert set(now.phases) >= {Phase.PREFILL, Phase.DECODE}
 
 
-def test_an_engine_that_stands_still_runs_nothing() -> None:
+def test_while_a_step_takes_long_the_requests_that_wait_for_it_are_counted() -> None:
     live = Live(io.StringIO())
     taken = busy(steps(3), 2, 1)
     live.record(Recording(steps=(taken,)))
+    live.draw(under_way=3)
     now = live.now(int(taken.end_ns[-1]) + 5_000 * MS)
-    assert now.running == 0 and now.waiting is None
+    assert now.running is None and now.waiting is None
+    assert "3 under way" in live_line(now, Ink())
+
+
+def test_without_a_request_nothing_runs_however_fresh_the_last_step() -> None:
+    live = Live(io.StringIO())
+    taken = busy(steps(3), 2, 1)
+    live.record(Recording(steps=(taken,)))
+    live.draw(under_way=0)
+    assert "0 under way" in live_line(live.now(int(taken.end_ns[-1]) + MS), Ink())
 
 
 def test_before_anything_ran_the_line_says_so() -> None:
-    assert "no engine runs yet" in live_line(Live(io.StringIO()).now(EPOCH), Ink())
+    assert "0 under way  0 requests done" in live_line(Live(io.StringIO()).now(EPOCH), Ink())
 
 
 def test_the_line_fits_and_leaves_out_from_the_end() -> None:
-    now = Now(3, 1, 12, 420.0, 4e8, 2e7, {Phase.QUEUE: 1, Phase.PREFILL: 20, Phase.DECODE: 79})
+    now = Now(3, 1, 4, 12, 420.0, 4e8, 2e7, {Phase.QUEUE: 1, Phase.PREFILL: 20, Phase.DECODE: 79})
     whole = live_line(now, Ink(width=200))
     assert whole.endswith("prefill 20 %  decode 79 %")
     for width in (20, 40, 79):
