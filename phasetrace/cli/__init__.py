@@ -9,6 +9,7 @@ from __future__ import annotations
 from phasetrace.cli import own_path  # noqa: F401  before anything that PYTHONPATH could shadow
 
 # isort: split
+import difflib
 import importlib
 import os
 import sys
@@ -49,11 +50,20 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of a word that is none, say which was meant."""
+        near = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if near:
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
+        return super().resolve_command(ctx, args)
+
 
 HELP = """See where the time of LLM requests goes, and what to change.
 
 \b
-phasetrace run -- python app.py     record: any application that calls generate()
+phasetrace run -- python app.py     record: any application that uses transformers or vLLM
 phasetrace diagnose trace.json      every millisecond in a phase, the fix, the gain
 """  # \b keeps click from filling the paragraph
 
@@ -75,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(nothing.format_message(), err=True)
         return USER_ERROR
     except click.ClickException as mistake:
-        return complain(" ".join(mistake.format_message().split()), USER_ERROR)
+        return complain(what_to_do(mistake), USER_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except PhasetraceError as error:
@@ -104,6 +114,15 @@ def run_command(argv: list[str]) -> int:
     except click.exceptions.Exit as asked:  # --help, --version
         return asked.exit_code
     return code if isinstance(code, int) else 0
+
+
+def what_to_do(mistake: click.ClickException) -> str:
+    """Click's sentence on one line, and the help to look into where it proposes nothing."""
+    said = " ".join(mistake.format_message().split())
+    context = getattr(mistake, "ctx", None)
+    if context is None or "Did you mean" in said or "`phasetrace" in said:
+        return said
+    return f"{said.rstrip('.')}; `{context.command_path} --help` says more"
 
 
 def complain(message: str, code: int) -> int:

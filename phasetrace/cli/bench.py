@@ -11,7 +11,7 @@ from phasetrace.cli import terminal
 from phasetrace.errors import UsageError
 
 
-@click.command()
+@click.command(short_help="Measure what this machine and a model reach.")
 @click.option(
     "--python",
     "python",

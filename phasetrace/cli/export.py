@@ -24,7 +24,7 @@ ADDRESSES = ("http://", "https://", "grpc://", "grpcs://")
 PATIENCE_S = 600.0  # for all to be delivered
 
 
-@click.command()
+@click.command(short_help="Write a trace for another tool, or send it to an OTLP endpoint.")
 @click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
 @click.option("--to", "form", type=click.Choice(list(FORMATS)), required=True, help="What to write.")
 @click.option(

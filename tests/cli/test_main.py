@@ -14,6 +14,8 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for name in cli.COMMANDS:
         assert f"  {name} " in shown
+    listed = shown.partition("Commands:")[2].splitlines()
+    assert not any(line.endswith("...") for line in listed)  # none is cut
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
@@ -44,6 +46,24 @@ def test_mistakes_get_one_line_and_exit_code_2(
     complaint = capsys.readouterr().err
     assert complaint.startswith("phasetrace: ")
     assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "proposal"),
+    [
+        (["diagnosee", "x"], "Did you mean 'diagnose'?"),
+        (["predict", "x"], "; `phasetrace --help` says more"),
+        (["run"], "; `phasetrace run --help` says more"),
+        (["show", "a", "b"], "; `phasetrace show --help` says more"),
+        (["diagnose", "x", "--fail-onn", "any"], "Did you mean '--fail-on'?"),
+        (["diagnose", "x", "--format", "xml"], "; `phasetrace diagnose --help` says more"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_do(
+    arguments: list[str], proposal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.rstrip().endswith(proposal)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
