@@ -4,10 +4,11 @@ import { el } from "./dom.js";
 import { onTheme, themed } from "./colors.js";
 
 export const HAVE_CHARTS = typeof uPlot !== "undefined";
+const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 const FONT = "11px system-ui, sans-serif";
 
 // Draws `data` and gives the plot, or null. `options` are uPlot's but for size, colours and fonts; `axes`
-// holds {format, label, size} for x and y, `height` pixels.
+// holds {format, size, space, splits, whole} for x and y, `height` pixels.
 export function chart(host, { height, axes, ...options }, data) {
   if (!HAVE_CHARTS) {
     host.append(el("p", { class: "hint" }, "No chart: this copy of phasetrace was built without its charting library."));
@@ -34,7 +35,7 @@ export function chart(host, { height, axes, ...options }, data) {
   return plot;
 }
 
-function axis({ format, splits, size, space }, i) {
+function axis({ format, splits, size, space, whole }, i) {
   return {
     stroke: () => themed("--muted"),
     font: FONT,
@@ -45,6 +46,7 @@ function axis({ format, splits, size, space }, i) {
     ticks: { show: false },
     values: (plot, found) => found.map((value) => (value === null ? "" : format(value))),
     ...(splits ? { splits } : {}),
+    ...(whole ? { incrs: WHOLE } : {}), // no half requests
   };
 }
 

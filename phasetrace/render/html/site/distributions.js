@@ -31,7 +31,7 @@ function draw(host, name, values, note) {
     host,
     {
       height: 190,
-      axes: [{ format: fromZero, space: 64 }, { format: count, size: 40 }],
+      axes: [{ format: fromZero, space: 64 }, { format: count, size: 40, whole: true }],
       scales: { x: { time: false, range: [edges[0], edges.at(-1) + width] }, y: { range: (_, low, high) => [0, (high || 1) * 1.25] } },
       series: [{}, { stroke: accent, fill: () => translucent(accent(), 0.55), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.9], align: 1 }) }],
       hooks: {

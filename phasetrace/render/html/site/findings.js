@@ -30,13 +30,13 @@ export function owners() {
   if (!data.owners.length) return null;
   const groups = [...new Set(data.owners.map((owner) => owner.group))];
   const rows = (group) => data.owners.filter((owner) => owner.group === group).map((owner) => [
-    `${metricName(owner.metric)} p${owner.percentile}`,
+    `near ${metricName(owner.metric)} p${owner.percentile}`,
     seconds(owner.seconds),
     phaseBar(owner.phases, "Phases"),
   ]);
   const shown = (group) => el("div", { class: "group" }, group && el("h3", {}, group), table(["", "", ""], rows(group), { class: "owners", label: group ?? "All requests" }));
   const [all, ...apart] = groups.map(shown);
-  return section("Who owns the percentiles", "The phases of the requests around each percentile: what a typical one waits for is seldom what a slow one does.",
+  return section("Who owns the percentiles", "The mean of the requests near each percentile, by phase: what a typical one waits for is seldom what a slow one does.",
     all, apart.length > 0 && el("details", { class: "more" }, el("summary", {}, "The same by kind of request"), ...apart));
 }
 
