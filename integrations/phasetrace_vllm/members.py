@@ -102,23 +102,21 @@ class Members:
 
     def _changed(self, output: Any, again: AbstractSet[str], ran: Any, result: Any) -> Iterable[str] | None:
         """Those who may have changed, where all others computed and got one token as before; else None."""
-        counts, rows = output.num_scheduled_tokens, ran.sampled_token_ids
+        counts, rows, row_of = output.num_scheduled_tokens, ran.sampled_token_ids, ran.req_id_to_index
         size, sampled = len(counts), list(map(len, rows))
         given = [len(each.new_token_ids) for outputs in result.values() for each in outputs.outputs]
         unsampled = sampled.count(0)
-        over = [name for name in self.late if name in counts and self._was_over(name)]
-        unused = sum(bool(rows[ran.req_id_to_index[name]]) for name in over)
-        if (
-            self._strange
-            or not len(sampled) == size == unsampled + sampled.count(1)
-            or not len(given) == size - unsampled - unused == given.count(1)
-        ):
+        if self._strange or not len(row_of) == len(sampled) == size == unsampled + sampled.count(1):
+            return None
+        over = [name for name in self.late if name in row_of and self._was_over(name)]
+        unused = sum(sampled[row_of[name]] for name in over)
+        if not len(given) == size - unsampled - unused == given.count(1):
             return None
         names = {*again, *self._noticed, *over}
         if output.total_num_scheduled_tokens != size:
             names.update([name for name, positions in counts.items() if positions != 1])
         if unsampled:
-            names.update([name for name, row in ran.req_id_to_index.items() if not rows[row]])
+            names.update([name for name, row in row_of.items() if not sampled[row]])
         now, before = (sum(name in batch for name in names) for batch in (counts, self.batch))
         # Nobody comes unnoticed, so that as many others as before are the same
         return names if size - now == len(self.batch) - before else None
