@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 
 from phasetrace.model import Breakdown, Diagnosis, Finding, NotEnoughData, Part, Phase, PhaseTime
 from phasetrace.render import context, course, units
@@ -85,20 +86,19 @@ def phases(b: Breakdown, ink: Ink, parts: bool = True) -> list[str]:
 
 def metrics(b: Breakdown, ink: Ink) -> list[str]:
     """The percentiles that users know, which phases own them, and the throughput."""
-    rows: list[tuple[str, ...]] = []
     known = [name for name in METRICS if name in b.metrics]
+    told = [p for p in ("p50", "p95", "p99") if any(isfinite(getattr(b.metrics[n], p)) for n in known)]
+    rows: list[tuple[str, ...]] = [("", *told)]
     for name in known:
-        m = b.metrics[name]
-        figures = [ink.say(units.duration(value)) for value in (m.p50, m.p95, m.p99)]
+        figures = [ink.say(units.duration(getattr(b.metrics[name], p))) for p in told]
         rows.append((units.metric_name(name), *figures))
     owners = {name: course.owned(b.owners, name) for name in known}
-    head = ("", "p50", "p95", "p99", *(["mostly"] if any(owners.values()) else []))
-    room = table_room([head[:4], *rows], ink.width)
-    shown: list[tuple[Cell, ...]] = [_head(ink, *head)]
-    for name, row in zip(known, rows, strict=True):
+    room = table_room(rows, ink.width)
+    shown = [_head(ink, *rows[0], *(["mostly"] if any(owners.values()) else []))]
+    for name, row in zip(known, rows[1:], strict=True):
         first, *more = flow(owners[name], room, "; ") if room >= course.LEAST_ROOM else [""]
-        shown += [(*row, first), *(("", "", "", "", line) for line in more)]
-    lines = columns(shown, right=(1, 2, 3)) if rows else []
+        shown += [(*row, first), *(("",) * len(row) + (line,) for line in more)]
+    lines = columns(shown, right=range(1, 1 + len(told))) if known else []
     if b.throughput_tok_s is not None:
         lines.append(f"  throughput  {units.rate(b.throughput_tok_s)}")
     return lines

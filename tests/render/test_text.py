@@ -162,3 +162,9 @@ def test_evidence_that_the_verdict_says_is_not_said_again(made: ModuleType) -> N
     sentence = "decode owns 92 % of the time: 120 tokens a request, one after the other, 10.4 ms each"
     said = text.diagnosis(made.diagnosis(findings=(made.finding(evidence=(sentence, "and this")),)))
     assert said.count("one after the") == 1 and "- and this" in said
+
+
+def test_a_percentile_that_nobody_knows_has_no_column(made: ModuleType) -> None:
+    b = made.breakdown(metrics={"e2e_ns": Percentiles(1e9, float("nan"), float("nan"))})
+    said = text.diagnosis(made.diagnosis(breakdown=b))
+    assert "p50\n" in said and "p95" not in said and "?" not in said
