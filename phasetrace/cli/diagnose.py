@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from phasetrace.cli import fail_on, inputs, terminal
+from phasetrace.collector import without_collections
 from phasetrace.errors import UsageError
 from phasetrace.model import Ceilings, Diagnosis, Goal, Recording, Table
 
@@ -59,6 +60,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     metavar="WHAT",
     help="Exit with 1 on: any, a cause (or several, with commas), or a predicted gain such as 15%.",
 )
+@without_collections()
 def command(
     sources: tuple[str, ...],
     goal: str | None,

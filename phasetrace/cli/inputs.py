@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 
 import click
 
+from phasetrace.collector import without_collections
 from phasetrace.errors import NothingRecordedError, PhasetraceError, TraceFormatError, UsageError
 from phasetrace.model import Defect, Recording, Table
 
@@ -36,7 +35,7 @@ def read_any(sources: Sequence[str]) -> Recording | Table:
     parts: list[reader.Part] = []
     chosen = list(_files(sources))
     left_out: list[str] = []
-    with _no_collections():
+    with without_collections():
         for source, named in chosen:
             try:
                 with Progress(source) as progress:
@@ -115,19 +114,6 @@ def _none_of(sources: Sequence[str], left_out: Sequence[str]) -> str:
     if len(left_out) == 1:
         return left_out[0]
     return f"{', '.join(sources)}: none of {len(left_out):,} files is a trace; the first: {left_out[0]}"
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Keep the garbage collector from what is read: millions of objects, no cycles, a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_on:
-            gc.enable()
 
 
 class Progress:

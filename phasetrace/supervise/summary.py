@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from phasetrace import advise, analyze
+from phasetrace.collector import without_collections
 from phasetrace.model import Recording
 from phasetrace.read import read
 from phasetrace.render import text
@@ -17,6 +18,7 @@ from phasetrace.supervise.outlets import Written
 from phasetrace.supervise.seen import python_versions, why_nothing
 
 
+@without_collections()
 def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written) -> str:
     """The summary of a run, or why there is nothing to sum up."""
     if written.failure:
@@ -30,6 +32,7 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
     return _of(recording, trace) + sent
 
 
+@without_collections()
 def of_trace(trace: Path) -> str:
     """The summary of a trace whose run is over."""
     recording = read(trace)
