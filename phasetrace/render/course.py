@@ -15,6 +15,7 @@ FIGURE = 14  # columns right of it: "  most 1.25 ms"
 FEWEST_TOKENS = 100  # fewer make no line
 FEWEST_REQUESTS = 4  # of fewer, the slowest are all
 MOST = 3  # requests, stalls: who wants more has `show` and the report
+TAIL = 95  # percentile: the 99th of a group is a request or two
 WORTH = 0.01  # of all time: what stalls cost less is not told
 MATTERS = 0.05  # of all time: what reading prompts costs others less is not told
 LARGE = 0.2  # of a request: a part of its phase that is worth a word
@@ -38,6 +39,18 @@ def owned(owners: Sequence[Owner], metric: str) -> list[str]:
         of = f"p{first.percentile}" + (f"-p{last.percentile}" if last is not first else "") + " "
         said.append(f"{of if len(runs) > 1 else ''}{largest.phase} {units.share(largest.ns / first.ns)}")
     return said
+
+
+def apart(owners: Sequence[Owner]) -> list[str]:
+    """The groups of requests whose tail is mostly another phase than that of all."""
+    tails = [(o, max(o.phases, key=_ns)) for o in owners if o.percentile == TAIL and o.phases]
+    of_all = {o.metric: largest.phase for o, largest in tails if not o.group}
+    return [
+        f"{units.metric_name(o.metric)} p{TAIL} of {o.group}: {units.duration(o.ns)},"
+        f" {largest.phase} {units.share(largest.ns / o.ns)}"
+        for o, largest in tails
+        if o.group and largest.phase is not of_all.get(o.metric)
+    ][:MOST]
 
 
 def pace(b: Breakdown, ink: Ink) -> list[str]:

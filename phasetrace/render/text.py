@@ -101,7 +101,7 @@ def metrics(b: Breakdown, ink: Ink) -> list[str]:
     lines = columns(shown, right=range(1, 1 + len(told))) if known else []
     if b.throughput_tok_s is not None:
         lines.append(f"  throughput  {units.rate(b.throughput_tok_s)}")
-    return lines
+    return lines + [line for said in course.apart(b.owners) for line in ink.wrap(said, "    ", "  ")]
 
 
 def answer(d: Diagnosis, ink: Ink) -> list[str]:

@@ -59,6 +59,7 @@ def busy(made: ModuleType) -> Breakdown:
             owner("e2e_ns", 50, Phase.DECODE),
             *(owner("e2e_ns", p, Phase.PREEMPTED) for p in (95, 99)),
             owner("e2e_ns", 50, Phase.CLIENT, "prompt<256"),
+            owner("e2e_ns", 95, Phase.CLIENT, "prompt<256"),
         ),
         pace=Pace(0, 2_400 * MS, (2,) * 120 + (0,) * 120, (10 * MS,) * 120 + (900 * MS,) * 120),
         stall_patterns=(
@@ -93,6 +94,16 @@ def test_one_owner_of_all_percentiles_is_named_once(busy: Breakdown) -> None:
     assert course.owned(busy.owners, "ttft_ns") == ["prefill 80 %"]
     assert course.owned(busy.owners, "e2e_ns") == ["p50 decode 80 %", "p95-p99 preempted 80 %"]
     assert course.owned((), "e2e_ns") == []
+
+
+def test_a_group_is_named_where_its_tail_is_another_phase_than_that_of_all() -> None:
+    owners = (
+        owner("ttft_ns", 95, Phase.PREFILL),
+        owner("ttft_ns", 95, Phase.PREFILL, "prompt<256"),
+        owner("ttft_ns", 95, Phase.FRONTEND, "operation=chat"),
+        owner("ttft_ns", 99, Phase.FRONTEND, "prompt<256"),
+    )
+    assert course.apart(owners) == ["TTFT p95 of operation=chat: 100 ns, frontend 80 %"]
 
 
 def test_the_goal_says_what_slow_is(busy: Breakdown) -> None:
