@@ -118,7 +118,10 @@ def lead(
         why = "no rule explains what misses the SLO" if over else "too much of the time is unattributed"
         return (unknown(evidence, not_enough, why), *findings)
     waiting = evidence.share(evidence.phase_ns(Phase.QUEUE))
-    if waiting >= WORTH and any(_about_queue(question) for question in not_enough):
+    if waiting >= WORTH and evidence.goal is not Goal.TPOT:
+        named = [f for f in findings if f.phase == Phase.QUEUE and f.share >= WORTH]
+        if named:  # what its fix wins could not be predicted
+            return (*named, *(f for f in findings if f not in named))
         why = f"{percent(waiting)} of the time is spent in the queue, and for what was not measured"
         return (unknown(evidence, not_enough, why), *findings)
     if evidence.goal_stated and not_enough:
@@ -126,7 +129,3 @@ def lead(
         why = f"nothing is wrong that it shows, but what bounds {evidence.goal} was not measured"
         return (unknown(evidence, not_enough, why), *findings)
     return (healthy(evidence, not_enough), *findings)
-
-
-def _about_queue(question: NotEnoughData) -> bool:
-    return any(cause == question.cause and cause.phase == Phase.QUEUE for cause in Cause)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from phasetrace.advise.evidence import Evidence
+from phasetrace.advise.ranking import BOUNDS
 from phasetrace.advise.words import percent, seconds
 from phasetrace.model import Finding, NotEnoughData, Phase
 from phasetrace.semconv import Cause, CausePhase
@@ -13,7 +14,7 @@ FEW = 3  # requests: fewer show that nothing is wrong here, not that nothing eve
 def healthy(evidence: Evidence, not_enough: tuple[NotEnoughData, ...]) -> Finding:
     """Nothing in this recording is worth changing."""
     b = evidence.breakdown
-    known = len(b.requests) >= FEW and not b.unsplit
+    known = len(b.requests) >= FEW and not b.unsplit and all(q.cause in BOUNDS for q in not_enough)
     largest = max(b.phases, key=lambda phase: phase.ns)
     said = [
         f"{largest.phase} is the largest phase with {percent(evidence.share(largest.ns))} of the time,"

@@ -6,8 +6,10 @@ import re
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, tried, without
 from phasetrace.advise.table.contrast import like_with_like
+from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds, times
+from phasetrace.analyze import expected
 from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
@@ -36,6 +38,11 @@ _SEND_MORE = (
     " threads), also"
     " the connection limit of a proxy between."
 )
+
+
+def _at_once(s: Setting, each: float) -> bool:
+    """Whether tokens came faster than an engine writes them; else TTFT may as well be a wait in its queue."""
+    return abs(each) < (s.step_expected / 2 if s.step_expected else expected.HOST_STEP_S)
 
 
 def client_gate(view: View) -> Answer:
@@ -142,7 +149,8 @@ def client_buffered_stream(view: View) -> Answer:
     written = g.output_tokens or g.max_tokens or 0
     if g.streaming and e2e and ttft and written >= ENOUGH_TOKENS and STREAMED * e2e <= ttft <= e2e / STREAMED:
         known = (g.queue_s or 0) + (g.prefill_s or 0)
-        if known < OWNS * ttft:
+        told = g.queue_s is not None and g.prefill_s is not None
+        if known < OWNS * ttft and (told or _at_once(view.subject, (e2e - ttft) / written)):
             return candidate(
                 view,
                 Cause.CLIENT_BUFFERED_STREAM,

@@ -117,7 +117,8 @@ def slow_kernel(view: View) -> Answer:
                 "More memory for unquantised weights.",
             )
     s = view.subject
-    gpu = view.table.hardware.kind != "cpu"
+    hardware = view.table.hardware
+    gpu = hardware.kind == "gpu" or (hardware.kind is None and hardware.name is not None)
     compute = str(s.knobs.get("bnb_4bit_compute_dtype") or s.knobs.get("compute_dtype") or "")
     wide = bytes_of(compute) or (bytes_of(s.dtype) if s.quantization else None)
     said: list[str] = []

@@ -24,6 +24,7 @@ OVERLAPS = (
     "enable_overlap_schedule",
     "multi_step",
     "disable_async_output_proc",
+    "skip_tokenizer_init",  # no detokenising
 )
 FEW_CORES = 4  # for an engine on a GPU: server, engine core, tokeniser and detokeniser want one each
 

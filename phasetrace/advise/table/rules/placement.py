@@ -13,7 +13,7 @@ from phasetrace.analyze import expected, physics
 from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
-OFFLOADED = ("cpu_offload_gb", "offload_gb", "n_cpu_moe", "cpu_offload")
+OFFLOADED = ("cpu_offload_gb", "offload_gb", "n_cpu_moe", "cpu_moe", "cpu_offload")
 FASTEST_LINK = 64e9  # bytes a second: PCIe 5.0 x16; offloaded weights cannot come faster
 USUAL_LINK = 25e9  # bytes a second: PCIe 4.0 x16 as measured
 OWNS = 0.3  # of a step

@@ -215,10 +215,11 @@ def _known_reason(view: View, s: Setting) -> bool:
 
 
 def _stepped(view: View) -> Setting | None:
-    """The group in question, else the first whose step time is known."""
+    """The group in question, else the first whose step time is known and that does no better."""
     if view.subject.step is not None:
         return view.subject
-    return next((s for s in view.settings if s.step is not None), None)
+    better = [pair.better for pair in view.pairs if pair.worse is view.subject]
+    return next((s for s in view.settings if s.step is not None and s not in better), None)
 
 
 def _flat(view: View) -> tuple[Setting, Setting] | None:
