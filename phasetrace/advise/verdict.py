@@ -18,7 +18,7 @@ def healthy(evidence: Evidence, not_enough: tuple[NotEnoughData, ...]) -> Findin
     largest = max(b.phases, key=lambda phase: phase.ns)
     said = [
         f"{largest.phase} is the largest phase with {percent(evidence.share(largest.ns))} of the time,"
-        " and no rule finds 15 % to win on the goal",
+        " and no fix would save 15 % or more on the goal",
         f"{percent(evidence.share(evidence.phase_ns(Phase.UNATTRIBUTED)))} of the time is unattributed",
     ]
     for metric, limit in (evidence.slo or {}).items():

@@ -27,7 +27,7 @@ from phasetrace import supervise
     type=click.Choice(supervise.DETAILS),
     default="auto",
     show_default=True,
-    help="How many spans an endpoint gets a request; the file always has everything.",
+    help="How many spans a request gets; the file has everything in any case, and is smaller with fewer.",
 )
 @click.option(
     "--spool",

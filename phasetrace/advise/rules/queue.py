@@ -53,7 +53,7 @@ def slots_full(evidence: Evidence) -> Finding | NotEnoughData | None:
         confidence="high",
         evidence=(
             f"{percent(queue / evidence.whole_ns)} of {_whole(evidence)} is spent in the queue:"
-            f" {percent(held.share(Wait.SLOTS))} of that while {cap} sequences ran, as many as may",
+            f" {percent(held.share(Wait.SLOTS))} of that while {count(cap, 'sequence')} ran, as many as may",
             f"{held.open_requests:.3g} requests were open then on average, {held.most_open} at most",
             *((f"the KV cache has room for about {fits:,.0f} sequences",) if fits else ()),
             f"a step with {raised} sequences would give about {times(likely)} of the tokens a second",
