@@ -23,9 +23,11 @@ from phasetrace.model import (
     Phase,
     RequestBreakdown,
     StepCostModel,
+    recordable,
 )
 from phasetrace.semconv import Cause
 
+RECORD = "phasetrace run -o trace.json -- python app.py"
 KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 
 
@@ -90,6 +92,16 @@ class Evidence:
     def stepped(self) -> bool:
         """Whether the steps were recorded that these requests decoded in."""
         return any(self.table.decode_rows(r.request) is not None for r in self.requests)
+
+    @property
+    def by_run(self) -> str:
+        """How to measure more, in brackets; empty where the engine is none that phasetrace records."""
+        return " (`phasetrace run`)" if recordable(self.engine) else ""
+
+    @property
+    def to_record(self) -> tuple[str, ...]:
+        """The command that measures more, where there is one."""
+        return (RECORD,) if recordable(self.engine) else ()
 
     @property
     def engine(self) -> str:

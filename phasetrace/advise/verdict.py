@@ -60,7 +60,7 @@ def unknown(evidence: Evidence, not_enough: tuple[NotEnoughData, ...], why: str)
         recommendation="Measure next: "
         + ("; ".join(measure[:3]) if measure else "a run of more requests")
         + ".",
-        commands=("phasetrace run -o trace.json -- python app.py",),
+        commands=evidence.to_record,
     )
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from phasetrace.analyze.step_table import GC_COLUMN, OTHER_COLUMN, PART_ORDER, Rows, StepTable
-from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Request
+from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Request, recordable
 
-HOW = "(`phasetrace run` does)"
+HOW = " (`phasetrace run` does)"
 IN_PROCESS = ("transformers",)  # what comes before a call is the application's own time
 STEPPED = (Phase.PREFILL, Phase.DECODE, Phase.DELIVERY)  # phases that a request's own steps reach into
 NOTHING = (0,) * len(PART_ORDER)
@@ -89,18 +89,19 @@ def phases(request: Request, table: StepTable, pauses: PauseClock = NO_PAUSES) -
 
 def whole(request: Request, phase_times: Iterable[PhaseTime]) -> Iterator[str]:
     """What could not be split in this request, and which hook would split it."""
+    how = HOW if recordable(request.engine) else ""
     known = {time.phase for time in phase_times if time.ns}
     if Phase.UNATTRIBUTED in known:
         if request.first_token_ns is None:
-            yield f"prefill is not told from decode: record the time of the first token {HOW}"
+            yield f"prefill is not told from decode: record the time of the first token{how}"
         elif request.scheduled_ns is None:
-            yield f"queue is not told from prefill: record when a request is first scheduled {HOW}"
+            yield f"queue is not told from prefill: record when a request is first scheduled{how}"
         elif request.received_ns is None:
-            yield f"frontend is not told from queue: record when the engine receives a request {HOW}"
+            yield f"frontend is not told from queue: record when the engine receives a request{how}"
     if Phase.DECODE in known and request.first_step is None:
-        yield f"prefill and decode are whole: record the engine's steps {HOW}"
+        yield f"prefill and decode are whole: record the engine's steps{how}"
     if Phase.DECODE in known and request.last_token_ns is None:
-        yield f"delivery is not told from decode: record the time of the last token {HOW}"
+        yield f"delivery is not told from decode: record the time of the last token{how}"
 
 
 def stretches(request: Request) -> Iterator[Stretch]:

@@ -47,7 +47,7 @@ from phasetrace.model.table import (
     TableHardware,
     TableModel,
 )
-from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Usage, Wait
+from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Usage, Wait, recordable
 
 __all__ = [
     "NARROW",
@@ -96,5 +96,6 @@ __all__ = [
     "Wait",
     "constant",
     "joined",
+    "recordable",
     "side_by_side",
 ]

@@ -89,3 +89,12 @@ class Usage(StrEnum):
     THREADS = "threads"
     DEVICE_BUSY = "device-busy"  # percent of the time
     DEVICE_CLOCK = "device-clock"  # MHz
+
+
+# Engines that others' traces tell of, and that `phasetrace run` does not record: it is no advice for them.
+_UNRECORDED = frozenset(("dynamo", "llama.cpp", "sglang", "tensorrt-llm", "tgi", "triton"))
+
+
+def recordable(engine: str) -> bool:
+    """Whether `phasetrace run` may tell more of an engine; so for a service whose engine is not known."""
+    return engine not in _UNRECORDED

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from phasetrace.mapping import Attributes, Span
-from phasetrace.model import Defect, Request, RequestStatus, Sequence, Stage
+from phasetrace.model import Defect, Request, RequestStatus, Sequence, Stage, recordable
 from phasetrace.read.dialects import LOADING, Written, is_loading, tgi
 from phasetrace.read.dialects.dialect import SECOND, Count
 from phasetrace.read.dialects.genai import MODEL
@@ -60,7 +60,7 @@ def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
     processes = Processes()
     stages: list[Stage] = []
     found, sent = families(_without_loading(written, stages, processes), own, doubts)
-    cannot = {(family.dialect.writer, family.dialect.cannot) for family in found}
+    cannot = {(f.dialect.writer, f.dialect.cannot, recordable(f.dialect.engine)) for f in found}
     found.reverse()
     made = []
     while found:  # and let go of: a span takes more memory than the request it becomes
@@ -68,8 +68,8 @@ def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
         made.append(_request(family, sent.get(place_of(family.head.span)), doubts, processes))
     requests = _with_own_ids(made)
     unsaid = [
-        Defect(f"spans of {writer} do not say: {what} (`phasetrace run` records it)")
-        for writer, what in sorted(cannot)
+        Defect(f"spans of {writer} do not say: {what}{' (`phasetrace run` records it)' if ours else ''}")
+        for writer, what, ours in sorted(cannot)
     ]
     return Told(requests, sent, tuple(stages), processes.resources, [*doubts.defects(len(requests)), *unsaid])
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from phasetrace.model import Provenance, RequestStatus
+from phasetrace.advise import diagnose
+from phasetrace.analyze import breakdown
+from phasetrace.model import Goal, Provenance, RequestStatus
+from phasetrace.semconv import Cause
 from tests.read.made_spans import BEGIN, LATENCY, MS, VLLM, at, reading, said, span
 
 __all__ = ["reading"]  # the fixture
@@ -86,6 +89,17 @@ def test_a_stage_that_is_missing_is_named_with_what_would_tell_it(reading: Any) 
         said(found)
     )
     assert "prefill is unknown" not in said(found) and "decode is unknown" not in said(found)
+
+
+def test_recording_is_advised_only_where_phasetrace_records(reading: Any) -> None:
+    plain = {"module": "sglang::request", "gen_ai.usage.prompt_tokens": 9}
+    sglang = reading(span(" Req abc", attributes=plain))
+    assert "spans of SGLang do not say" in said(sglang) and "phasetrace run" not in said(sglang)
+    assert "phasetrace run" not in "\n".join(breakdown(sglang).unsplit)
+    verdict = diagnose(breakdown(sglang), goal=Goal.TTFT)
+    assert verdict.cause == Cause.UNKNOWN and not verdict.findings[0].commands
+    vllm = reading(span("llm_request", attributes=VLLM))
+    assert "phasetrace run" in said(vllm) and "phasetrace run" in "\n".join(breakdown(vllm).unsplit)
 
 
 def test_sglangs_slices_are_found_through_its_threads(reading: Any) -> None:

@@ -89,7 +89,7 @@ def token_budget(evidence: Evidence) -> Finding | NotEnoughData | None:
     if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
     if held is None:
-        return None if evidence.stepped else NotEnoughData(Cause.TOKEN_BUDGET, UNTOLD)
+        return None if evidence.stepped else NotEnoughData(Cause.TOKEN_BUDGET, UNTOLD + evidence.by_run)
     if held.share(Wait.BUDGET) < MOSTLY:
         return None
     budget, costs = evidence.knob(*BUDGETS), evidence.prompt_costs

@@ -29,5 +29,5 @@ def data_defect(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"Do not trust these numbers: {count(refused, 'request')} of {given:,} contradict themselves"
             " and were refused. Record again, all spans of a request with one clock and to their end."
         ),
-        commands=("phasetrace run -o trace.json -- python app.py",),
+        commands=evidence.to_record,
     )

@@ -18,7 +18,7 @@ MOSTLY = 0.5  # of the waiting is for one thing: then that is what to change fir
 AT_CAP = 0.9  # of the steps that ran while requests waited; a cap that binds is reached nearly always
 FLAT = 0.5  # of a full step's time may come from its sequences: then half as many again still fit the device
 TOO_FEW = 2  # sequences: a plateau at one or two is no cap that anybody set
-UNTOLD = "why requests wait: free slots, KV blocks and the token budget of each step (`phasetrace run`)"
+UNTOLD = "why requests wait: free slots, KV blocks and the token budget of each step"
 WORTH = 1.15  # times the tokens a second: with less to win, the device is busy with what it has
 
 
@@ -71,7 +71,7 @@ def kv_full(evidence: Evidence) -> Finding | NotEnoughData | None:
     if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
     if held is None:
-        return None if evidence.stepped else NotEnoughData(Cause.KV_FULL, UNTOLD)
+        return None if evidence.stepped else NotEnoughData(Cause.KV_FULL, UNTOLD + evidence.by_run)
     if held.share(Wait.KV) < MOSTLY:
         return None
     blocks, override = evidence.knob(*BLOCKS), evidence.knob("num_gpu_blocks_override")
@@ -137,7 +137,8 @@ def _slots_by_their_number(evidence: Evidence, queue: int) -> Finding | NotEnoug
     running = _running_while_waiting(waiting, evidence.table)
     if len(running) == 0:
         return NotEnoughData(
-            Cause.SLOTS_FULL, "how many sequences each step ran while requests waited (`phasetrace run`)"
+            Cause.SLOTS_FULL,
+            f"how many sequences each step ran while requests waited{evidence.by_run}",
         )
     cap = int(running.max())
     at_cap = float((running == cap).mean())
