@@ -87,33 +87,40 @@ def _parent_of(headers: Any) -> dict[str, Any] | None:
     return extract.parent(headers) or active_span()
 
 
-def around_render(original: Function) -> Function:
-    """Tokenising, chat template and all."""
+def around_render(chat: bool) -> Callable[[Function], Function]:
+    """Tokenising, chat template and all; `chat` if it is a conversation."""
 
-    def render(*args: Any, **kwargs: Any) -> Any:
-        begin = now()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _rendered(begin)
+    def make_wrapper(original: Function) -> Function:
+        def render(*args: Any, **kwargs: Any) -> Any:
+            begin = now()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                _rendered(begin, chat)
 
-    return render
+        return render
+
+    return make_wrapper
 
 
-def around_render_async(original: Function) -> Function:
+def around_render_async(chat: bool) -> Callable[[Function], Function]:
     """The same in a task."""
 
-    async def render(*args: Any, **kwargs: Any) -> Any:
-        begin = now()
-        try:
-            return await original(*args, **kwargs)
-        finally:
-            _rendered(begin)
+    def make_wrapper(original: Function) -> Function:
+        async def render(*args: Any, **kwargs: Any) -> Any:
+            begin = now()
+            try:
+                return await original(*args, **kwargs)
+            finally:
+                _rendered(begin, chat)
 
-    return render
+        return render
+
+    return make_wrapper
 
 
-def _rendered(begin: int) -> None:
+def _rendered(begin: int, chat: bool) -> None:
     call = current.get()
     if call is not None:
         call.tokenize = [begin, now()]
+        call.chat = call.chat or chat

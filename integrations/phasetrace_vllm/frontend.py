@@ -63,9 +63,9 @@ def hook_engine(recorder: Recorder, module: Any) -> list[str]:
 
 def hook_renderer(recorder: Recorder, module: Any) -> list[str]:
     """Wrap where prompts become tokens."""
-    for name in ("render_cmpl", "render_chat"):
-        wrap(module.BaseRenderer, name, around_render)
-        wrap(module.BaseRenderer, name + "_async", around_render_async)
+    for name, chat in (("render_cmpl", False), ("render_chat", True)):  # whatever the path of its API
+        wrap(module.BaseRenderer, name, around_render(chat))
+        wrap(module.BaseRenderer, name + "_async", around_render_async(chat))
     return []
 
 

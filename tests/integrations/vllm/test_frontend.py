@@ -91,7 +91,9 @@ def wrote(name: str, text: str | None) -> Any:
     return SimpleNamespace(request_id=name, finish_reason=None, text=text, last=False)
 
 
-def exchange(app: Any, heard: Heard, messages: list[Any], headers: Any = ()) -> list[Any]:
+def exchange(
+    app: Any, heard: Heard, messages: list[Any], headers: Any = (), path: str = "/v1/chat/completions"
+) -> list[Any]:
     """One HTTP exchange with `app`, to whom the client says these messages; what it is sent."""
     sent: list[Any] = []
 
@@ -101,7 +103,7 @@ def exchange(app: Any, heard: Heard, messages: list[Any], headers: Any = ()) -> 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "path": "/v1/chat/completions", "headers": headers}
+    scope = {"type": "http", "path": path, "headers": headers}
     asyncio.run(Exchanges(app, heard)(scope, receive, send))
     return sent
 
@@ -188,6 +190,29 @@ def test_outputs_that_nobody_will_hear_of_are_let_go(
     del processor.request_states["r"]
     gc.collect()
     assert seen() is None
+
+
+@pytest.mark.parametrize(("what", "operation"), [("chat", "chat"), ("cmpl", None)])
+def test_a_conversation_is_a_chat_by_whatever_path_it_came(
+    heard: Heard, processor: Any, what: str, operation: str | None
+) -> None:
+    class BaseRenderer:
+        async def render_cmpl_async(self, prompts: Any) -> Any:
+            return prompts
+
+        async def render_chat_async(self, conversations: Any) -> Any:
+            return conversations
+
+    frontend.hook_renderer(heard, SimpleNamespace(BaseRenderer=BaseRenderer))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert await getattr(BaseRenderer(), f"render_{what}_async")("tokens") == "tokens"
+        processor.add_request(asked("r"), None)
+
+    exchange(app, heard, [], path="/v1/responses")
+    ((_, _, data),) = heard.of("arrived")
+    assert data.get("operation") == operation
+    assert len(data["tokenize"]) == 2
 
 
 def test_several_sequences_are_one_request(heard: Heard, processor: Any) -> None:
