@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from phasetrace.model.columns import Ints
 from phasetrace.model.process import ModelFacts, Pause, Process, Stage
@@ -109,12 +108,12 @@ class Request:
     @property
     def prompt_tokens(self) -> int | None:
         """Prompt tokens over all sequences, without padding."""
-        return _sum(s.prompt_tokens for s in self.sequences)
+        return _sum([s.prompt_tokens for s in self.sequences])
 
     @property
     def output_tokens(self) -> int | None:
         """Output tokens over all sequences."""
-        return _sum(s.output_tokens for s in self.sequences)
+        return _sum([s.output_tokens for s in self.sequences])
 
     @property
     def longest_output(self) -> int | None:
@@ -129,7 +128,9 @@ class Request:
         return Provenance.DERIVED if name in self.derived else Provenance.OBSERVED
 
 
-def _sum(values: Any) -> int | None:
+def _sum(values: list[int | None]) -> int | None:
+    if len(values) == 1:  # of most requests, and asked for a dozen times
+        return values[0]
     known = [v for v in values if v is not None]
     return sum(known) if known else None
 
