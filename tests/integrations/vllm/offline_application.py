@@ -1,11 +1,10 @@
 """An application that runs `LLM()` in this process and writes what the engine's own statistics say.
 
-`python offline_application.py MODEL RESULT [--asynchronous] [--blocks N]`. Nothing here knows phasetrace.
+`python offline_application.py MODEL RESULT [--asynchronous]`. Nothing here knows phasetrace.
 """
 
 import argparse
 import json
-import os
 
 
 def schedule_ahead():
@@ -26,7 +25,6 @@ def main():
     parser.add_argument("model")
     parser.add_argument("result")
     parser.add_argument("--asynchronous", action="store_true")
-    parser.add_argument("--blocks", type=int)
     arguments = parser.parse_args()
     if arguments.asynchronous:
         schedule_ahead()
@@ -38,8 +36,6 @@ def main():
         enforce_eager=True,
         max_model_len=512,
         dtype="float32",
-        num_gpu_blocks_override=arguments.blocks,
-        enable_prefix_caching=arguments.blocks is None,
         disable_log_stats=False,
     )
     prompts = ["The river rises " * (3, 20, 60)[row % 3] for row in range(12)]
@@ -51,7 +47,6 @@ def main():
         {
             "id": answer.request_id,
             "parent": f"{span.get_span_context().span_id:016x}",
-            "plugins": os.environ.get("VLLM_PLUGINS"),
             "tokens": len(answer.outputs[0].token_ids),
             "cached": answer.num_cached_tokens,
             "prefill": answer.metrics.first_token_ts - answer.metrics.scheduled_ts,

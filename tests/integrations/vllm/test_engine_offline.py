@@ -59,23 +59,6 @@ def agrees(recorded: Recording, told: Told) -> None:
     assert median(decode) < 1e6
 
 
-def test_with_a_small_cache_and_the_core_in_this_process(
-    tmp_path: Path, vllm_python: Path, tiny_model: Path
-) -> None:
-    environment = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_PLUGINS": "somebody_else"}
-    recorded, told = record(tmp_path, vllm_python, tiny_model, "--blocks", "8", **environment)
-    agrees(recorded, told)
-    assert any(request.preemptions for request in recorded.requests)
-    assert {each["plugins"] for each in told.values()} == {"somebody_else"}  # what the user set stays
-    (process,) = recorded.processes
-    assert process.engines["vllm"] == "0.32.0"
-    assert process.facts["num_gpu_blocks_override"] == 8
-    assert process.facts["enable_prefix_caching"] is False
-    (model,) = {request.model for request in recorded.requests}
-    assert model is not None
-    assert recorded.models[model].layers == 2
-
-
 def test_scheduled_ahead_steps_lie_end_to_end(tmp_path: Path, vllm_python: Path, tiny_model: Path) -> None:
     recorded, told = record(tmp_path, vllm_python, tiny_model, "--asynchronous")
     agrees(recorded, told)

@@ -16,6 +16,7 @@ from tests.integrations.vllm.engine import recording, run_application
 pytestmark = pytest.mark.slow
 
 AHEAD, SPECULATE = "--asynchronous", "--speculate"
+ENVIRONMENT = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_PLUGINS": "somebody_else"}
 
 
 class Ran:
@@ -24,7 +25,7 @@ class Ran:
     def __init__(self, base: Path, python: Path, model: Path, option: str) -> None:
         run, result = Run(base, python), base / "told.json"
         arguments = [str(model), str(result), *([option] if option else [])]
-        done = run_application(run, "tokens_application.py", *arguments, VLLM_ENABLE_V1_MULTIPROCESSING="0")
+        done = run_application(run, "tokens_application.py", *arguments, **ENVIRONMENT)
         assert done.returncode == 0, done.stderr[-4000:]
         self.option = option
         self.told: dict[str, Any] = json.loads(result.read_text())
@@ -59,6 +60,21 @@ def test_every_request_is_there_and_nothing_failed(ran: Ran) -> None:
     assert ran.requests.keys() == ran.told["requests"].keys()
     for process in ran.recorded.processes:
         assert (process.troubles, process.lost_records) == ((), 0)
+
+
+def test_which_plugins_the_user_wants_is_left_to_him(ran: Ran) -> None:
+    assert ran.told["plugins"] == "somebody_else"  # which leaves the import hook alone to record
+
+
+def test_the_engine_and_its_model_are_known(ran: Ran) -> None:
+    (process,) = ran.recorded.processes
+    assert process.engines["vllm"] == "0.32.0"
+    knobs = {"num_gpu_blocks_override": 9, "enable_prefix_caching": True, "max_num_batched_tokens": 128}
+    assert knobs.items() <= process.facts.items()
+    assert process.facts["async_scheduling"] is (ran.option == AHEAD)
+    (model,) = {request.model for request in ran.recorded.requests}
+    assert model is not None
+    assert ran.recorded.models[model].layers == 2
 
 
 def test_tokens_of_each_request_are_returned_or_discarded(ran: Ran) -> None:

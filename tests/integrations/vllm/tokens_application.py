@@ -6,6 +6,7 @@ What was sampled is counted where the model runner hands it over, what was retur
 
 import argparse
 import json
+import os
 from collections import Counter
 
 from offline_application import schedule_ahead
@@ -112,8 +113,9 @@ def main():
     for name, tokens in count.sampled.items():  # `2_several-4f1c` is the third sequence of `several`
         sampled[name.split("_")[-1].rsplit("-", 1)[0]] += tokens
     totals = {"proposed": count.proposed, "accepted": count.accepted, "preempted": count.preempted}
+    plugins = os.environ.get("VLLM_PLUGINS")
     with open(arguments.result, "w") as file:
-        json.dump({"requests": told, "sampled": sampled, **totals}, file)
+        json.dump({"requests": told, "sampled": sampled, "plugins": plugins, **totals}, file)
 
 
 if __name__ == "__main__":
