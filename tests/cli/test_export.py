@@ -17,6 +17,8 @@ from tests.builders import generation
 from tests.emit.receivers import GrpcReceiver, HttpReceiver
 from tests.read import writers
 
+US = 1000
+MADE = sorted(p for p in Path(writers.__file__).with_name("made").iterdir() if p.suffix != ".md")
 Captured = pytest.CaptureFixture[str]
 
 
@@ -32,6 +34,18 @@ def test_a_trace_of_others_keeps_its_requests(form: str, foreign: Path, tmp_path
     assert main(["export", str(foreign), "--to", form, "-o", str(tmp_path / "out")]) == 0
     found, given = read(tmp_path / "out"), read(foreign)
     assert found.requests == given.requests and found.source == given.source
+
+
+@pytest.mark.parametrize("form", ["otlp", "otlp-proto", "jaeger"])
+@pytest.mark.parametrize("path", MADE, ids=lambda path: path.name)
+def test_what_real_tools_wrote_is_written_and_read_back_equal(path: Path, form: str, tmp_path: Path) -> None:
+    assert main(["export", str(path), "--to", form, "-o", str(tmp_path / "out")]) == 0
+    found, given = read(tmp_path / "out"), read(path)
+    kept = US if form == "jaeger" else 1  # Jaeger's times of spans are whole microseconds
+    assert [replace(r, arrival_ns=r.arrival_ns // kept) for r in found.requests] == [
+        replace(r, arrival_ns=r.arrival_ns // kept) for r in given.requests
+    ]
+    assert (found.defects, found.processes) == (given.defects, given.processes)
 
 
 def test_to_stdout(foreign: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
