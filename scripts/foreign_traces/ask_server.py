@@ -1,12 +1,11 @@
-"""Asks a server through OpenAI's client, which one of two instrumentations watches.
+"""Asks a server through OpenAI's client, which one of three instrumentations watches.
 
-Usage: ask_server.py openinference|openllmetry SERVER_URL RECEIVER_URL MODEL
+Usage: ask_server.py openinference|openllmetry|genai SERVER_URL RECEIVER_URL MODEL
 """
 
 import sys
 
 import openai
-from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter as JsonExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -18,11 +17,15 @@ provider = TracerProvider(resource=Resource.create({"service.name": "chat-applic
 
 if watcher == "openinference":
     from openinference.instrumentation.openai import OpenAIInstrumentor
+    from opentelemetry.exporter.otlp.json.http.trace_exporter import OTLPSpanExporter as JsonExporter
 
     provider.add_span_processor(BatchSpanProcessor(JsonExporter(endpoint=endpoint)))
     OpenAIInstrumentor().instrument(tracer_provider=provider)
 else:
-    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
+    if watcher == "genai":  # OpenTelemetry's own, by its conventions
+        from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
+    else:
+        from opentelemetry.instrumentation.openai import OpenAIInstrumentor
 
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     OpenAIInstrumentor().instrument(tracer_provider=provider)

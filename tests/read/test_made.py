@@ -66,6 +66,17 @@ def test_openllmetry_observes_the_first_token_of_a_stream() -> None:
     assert "OpenLLMetry" in said(found)
 
 
+@pytest.mark.parametrize("name", ["genai-old.pb", "genai.pb"])
+def test_opentelemetrys_own_instrumentation_in_both_generations_of_its_conventions(name: str) -> None:
+    found = made(name)
+    assert tokens(found) == [(8, 24), (104, 40), (104, 16)]
+    assert [(r.engine, r.operation, r.model) for r in found.requests] == [
+        ("openai", "chat", "small-llama")
+    ] * 3
+    assert all(marks(r) == [UNKNOWN] * 4 for r in found.requests)
+    assert "the GenAI conventions do not say" in said(found)
+
+
 def test_a_client_and_its_server_are_one_request_in_two_files() -> None:
     """OpenLLMetry hands its trace on to the server; OpenInference does not."""
     together = [str(MADE / "vllm.pb"), str(MADE / "openllmetry.pb")]
