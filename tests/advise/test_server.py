@@ -11,6 +11,7 @@ import pytest
 from phasetrace.advise import diagnose
 from phasetrace.advise.evidence import gather
 from phasetrace.advise.rules.adapters import lora
+from phasetrace.advise.rules.admission import slowed
 from phasetrace.analyze import breakdown
 from phasetrace.model import Diagnosis, Finding, Goal, Part, PrefixChunk, Recording
 from phasetrace.semconv import Cause
@@ -66,6 +67,13 @@ def test_overload_is_told_from_a_cap() -> None:
 def test_overload_shows_without_a_queue() -> None:
     found = said(serve(load(120, 25), fixed_ms=1, row_ms=2), goal=Goal.E2E)
     assert found.cause == Cause.OVERLOAD
+
+
+def test_what_the_first_and_the_last_took_is_said_where_it_shows_overload() -> None:
+    requests = breakdown(serve(load(80, 40), slots=8, fixed_ms=1, row_ms=2)).requests
+    early, late = requests[:20], requests[-20:]
+    assert slowed(early, late)[0].startswith("the first requests took ")
+    assert slowed(late, early) == ()
 
 
 def test_a_burst_is_no_overload() -> None:

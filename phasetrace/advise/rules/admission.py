@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict, predict_between, predict_rates
@@ -34,7 +35,6 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
     priced = evidence.shared is not None and evidence.queue is not None  # what more at a time would serve
     early = evidence.requests[: max(1, len(evidence.requests) // EARLY)]
     queue = evidence.phase_ns(Phase.QUEUE)
-    last = evidence.requests[-len(early) :]
     return Finding(
         cause=Cause.OVERLOAD,
         phase=Phase.QUEUE,
@@ -45,8 +45,7 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"{load.rate:.3g} requests a second came and {load.served:.3g} were served, while they came",
             f"{load.grown:.2g} times as many were open in the last quarter of that as in the first: the wait"
             " grows for as long as the load lasts",
-            f"the first requests took {seconds(statistics.fmean(r.e2e_ns for r in early))}, the last"
-            f" {seconds(statistics.fmean(r.e2e_ns for r in last))}",
+            *slowed(early, evidence.requests[-len(early) :]),
         ),
         recommendation=(
             f"Offer less or add capacity: about {load.rate / load.served:.1f} times as much (replicas), or"
@@ -65,6 +64,12 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
             ],
         ),
     )
+
+
+def slowed(early: Sequence[RequestBreakdown], late: Sequence[RequestBreakdown]) -> tuple[str, ...]:
+    """What the first and the last requests took, where the last took longer: once load ends they need not."""
+    first, last = (statistics.fmean(r.e2e_ns for r in some) for some in (early, late))
+    return (f"the first requests took {seconds(first)}, the last {seconds(last)}",) if last > first else ()
 
 
 def _quickest(requests: tuple[RequestBreakdown, ...]) -> tuple[RequestBreakdown, ...]:
