@@ -31,6 +31,7 @@ COMMANDS = {
     "recover": "phasetrace.cli.recover",
     "doctor": "phasetrace.cli.doctor",
 }
+COMPLETION = "_PHASETRACE_COMPLETE"  # how click names the variable by which a shell asks
 USER_ERROR = 2
 INTERRUPTED = 130  # as a shell says it: 128 + SIGINT
 READER_GONE = 141  # 128 + SIGPIPE: what a pipeline's other programs return
@@ -108,6 +109,10 @@ def replace_closed_streams() -> None:
 
 def run_command(argv: list[str]) -> int:
     """Find the command in `argv` and run it. Not `group.main`, which ends the process when a pipe breaks."""
+    if instruction := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(group, {}, "phasetrace", COMPLETION, instruction)
     try:
         with group.make_context("phasetrace", argv) as context:
             code = group.invoke(context)

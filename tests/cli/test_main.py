@@ -66,6 +66,17 @@ def test_a_mistake_is_told_with_what_to_do(
     assert capsys.readouterr().err.rstrip().endswith(proposal)
 
 
+def test_shells_complete(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cli.COMPLETION, "zsh_source")
+    assert cli.main([]) == 0
+    assert "#compdef phasetrace" in capsys.readouterr().out
+    monkeypatch.setenv(cli.COMPLETION, "zsh_complete")
+    monkeypatch.setenv("COMP_WORDS", "phasetrace diag")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == ["plain", "diagnose"]
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert "0." in capsys.readouterr().out
