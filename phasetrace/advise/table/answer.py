@@ -139,10 +139,11 @@ def tried(
             f"{pair.worse.name} with {what} gives 1/{pair.ratio:.3g} of the throughput of {pair.better.name}"
         )
     also = (f"they differ in {', '.join(others)} too",) if not clean and others else ()
+    tier = Tier.MEASURED if sure else Tier.FAULT
     return candidate(
         view,
         cause,
-        Tier.MEASURED if sure else Tier.FAULT,
+        Tier.SUSPICION if view.slight and pair.ratio < MATTERS else tier,
         (said, *also),
         recommendation,
         tradeoff=tradeoff,

@@ -14,6 +14,7 @@ from phasetrace.model import Goal
 
 SAME = 1.25  # times: two measurements of one load differ by up to 10 % each way; a changed load by more
 MATTERS = 1.15  # times: DESIGN.md section 8, what is worth a change
+NOTICED = 1.05  # times: what is left of a difference that matters where each side is measured 5 % off
 SLIGHT = 1.02  # times: what a clean experiment with a feature that costs something may still show
 LOADS = (
     "concurrency",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from phasetrace.advise.ranking import WORTH, Candidate, Tier, rank
 from phasetrace.advise.table.answer import candidate
@@ -26,10 +27,16 @@ def diagnose_table(
     defects = tuple(said for setting in seen.settings for said in contradictions(setting))
     if defects:
         return _diagnosis(seen, (_refused(seen, defects),), (), defects)
+    found, missing = _ask(seen)
+    if not found or found[0].weight < WORTH:
+        found, missing = _ask(replace(seen, slight=True))
+    return _diagnosis(seen, lead(seen, found), missing)
+
+
+def _ask(seen: View) -> tuple[list[Candidate], tuple[NotEnoughData, ...]]:
     answers = [rule(seen) for rule in RULES]
     found = rank([a for a in answers if isinstance(a, Candidate)])
-    missing = tuple(a for a in answers if isinstance(a, NotEnoughData))
-    return _diagnosis(seen, lead(seen, found), missing)
+    return found, tuple(a for a in answers if isinstance(a, NotEnoughData))
 
 
 def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
@@ -43,7 +50,8 @@ def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
         return (unknown(seen), *findings)
     if not seen.goal_stated and first.tier is Tier.BOUND and first.finding.cause != Cause.LONG_OUTPUT:
         return (unknown(seen, NO_GOAL), *findings)
-    if first.tier >= Tier.FAULT and (twin := _twin(seen)) is not None:
+    told_apart = first.tier <= Tier.FAULT and first.finding.confidence == "high"  # by the twins themselves
+    if first.tier >= Tier.FAULT and not told_apart and (twin := _twin(seen)) is not None:
         return (unknown(seen, twin), *findings)
     if first.tier is Tier.BOUND and (refuted := _refuted_bound(seen)) is not None:
         return (unknown(seen, refuted), *findings)

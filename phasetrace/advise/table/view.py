@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from phasetrace.advise.table.contrast import MATTERS, Pair, pairs
+from phasetrace.advise.table.contrast import MATTERS, NOTICED, Pair, pairs
 from phasetrace.advise.table.setting import Setting
 from phasetrace.model import Goal, Table
 
@@ -20,6 +20,7 @@ class View:
     goal: Goal
     goal_stated: bool
     slo: Mapping[str, float] | None = None
+    slight: bool = False  # whether experiments that show little are looked at, too
 
     @cached_property
     def subject(self) -> Setting:
@@ -46,7 +47,8 @@ class View:
 
     def contrast(self, *names: str) -> Pair | None:
         """The cleanest pair that differs in one of these."""
-        return next((pair for pair in self.pairs if any(name in pair.differs for name in names)), None)
+        tried = [pair for pair in self.compared if pair.ratio >= NOTICED] if self.slight else self.pairs
+        return next((pair for pair in tried if any(name in pair.differs for name in names)), None)
 
     @property
     def engine(self) -> str:
