@@ -27,6 +27,7 @@ _BEGIN_OF_DOCUMENT = 4096  # bytes; a first line that is no value and is longer 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]]|"', re.DOTALL)
 _CLOSED_BY = {b"{": b"}", b"[": b"]"}
 _DEEPEST = 512  # brackets that may be open where a cut document is closed
+_SPANS = b'"spans"'
 _FIRST = re.compile(rb"\s*(\S)")
 _CONTROLS = bytes(32 if byte < 32 else byte for byte in range(256))
 _NO_NUMBER = re.compile(rb"(?<=[:,\[])\s*-?(?:NaN|Infinity)(?=\s*[,\]}])")
@@ -131,19 +132,30 @@ def _one(decoder: Decoder[T], data: Text, notes: Notes) -> T | None:
 
 
 def closed(data: bytes | bytearray) -> bytes | None:
-    """A document that is cut off, ended where its last object or array ended; not sure to be JSON then."""
+    """A document that is cut off, ended where its last object or array ended; not sure to be JSON then.
+
+    In an array of spans it ends behind the last whole one: half a span is a request that lacks numbers.
+    """
     opened: list[bytes] = []
     end, left = 0, b""
+    deepest = _DEEPEST  # brackets that may be open where it ends
+    before = b""
     for match in _STRUCTURE.finditer(data):
         token = match[0]
         if token in _CLOSED_BY:
             opened.append(token)
             if len(opened) > _DEEPEST:
                 return None
+            if before == _SPANS and token == b"[":
+                deepest = min(deepest, len(opened))
         elif token in (b"}", b"]"):
             if not opened or _CLOSED_BY[opened.pop()] != token:
                 return None
-            end, left = match.end(), b"".join(opened)
+            if len(opened) <= deepest:
+                end, left = match.end(), b"".join(opened)
+            if len(opened) < deepest:
+                deepest = _DEEPEST
+        before = token
     closing = b"".join(_CLOSED_BY[bytes([bracket])] for bracket in reversed(left))
     return bytes(data[:end]) + closing if end else None
 
@@ -238,6 +250,7 @@ def _document(
         yield from _one_after_another(whole, several, decoder, notes)
         return
     found = False
+    broken: list[int] = []
     for number, line in enumerate(BytesIO(whole), 1):  # lines after all, with a broken first one
         if not line.isspace():
             before = notes.documents
@@ -245,9 +258,12 @@ def _document(
                 yield from _each(line, decoder, notes)
             except ValueError:
                 if _first(line) in (b"{", b"["):
-                    notes.broken_line(number)
+                    broken.append(number)
             found = found or notes.documents > before and _first(line) == b"{"
-    if not found:
+    if found:
+        for number in broken:
+            notes.broken_line(number)
+    else:
         yield from _begun(whole, decoder, notes)
 
 

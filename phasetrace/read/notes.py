@@ -68,7 +68,7 @@ class Notes:
         """What is in the file, for one in which nothing can be diagnosed."""
         total = sum(self._names.values())
         if not total:
-            return "holds no span"
+            return "is cut off before its first span" if self.cut else "holds no span"
         damaged = f", {self.damaged:,} damaged spans" if self.damaged else ""
         names = ", ".join(_short(name) for name, _ in self._names.most_common(_SHOWN))
         services = ", ".join(_short(name) for name, _ in self._services.most_common(_SHOWN))

@@ -147,6 +147,8 @@ def test_a_file_that_is_cut_gives_what_is_whole_and_says_so(name: str, tmp_path:
             continue
         assert len(found.requests) <= 3
         assert any("cut off" in d.defect or "damaged" in d.defect for d in found.defects)
+        assert not any("are not JSON" in d.defect for d in found.defects)
+        assert [r for r in told(found) if r not in expected()] == []  # half a request is none
 
 
 def test_pieces_of_a_cut_document_are_not_lost(tmp_path: Path) -> None:
