@@ -25,6 +25,8 @@ from phasetrace.semconv import DERIVED_SPANS
 from phasetrace.semconv import Attribute as A
 
 RESOURCE_SPANS = b"\x0a"  # field 1 of a request body, of a length
+_LIST = b"\x12"  # field 2: the scopes of a resource, and the spans of a scope
+_WIRE_TYPE, _OF_A_LENGTH = 7, 2  # of a tag
 _LONGEST_VARINT = 10  # bytes
 
 
@@ -79,7 +81,9 @@ def framed(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
 def _resource(data: bytes, length: int, notes: Notes) -> Iterator[ResourceSpans]:
     if len(data) < length:
         notes.cut = True
-        return
+        data = _whole(data, 1)
+        if not data:
+            return
     message = Message()
     try:
         message.ParseFromString(data)
@@ -139,6 +143,28 @@ def _value(value: AnyValue) -> Value | None:
         return None
     found: Value = getattr(value, form)
     return found
+
+
+def _whole(data: bytes, levels: int) -> bytes:
+    """The whole fields of a message that is cut off, and of a list that is cut so many levels down."""
+    at = 0
+    while at < len(data) and (begin := _after_varint(data, at + 1)) is not None:
+        end = begin + _varint_at(data, at + 1)
+        if data[at] & _WIRE_TYPE != _OF_A_LENGTH:
+            break
+        if end > len(data):
+            inside = _whole(data[begin:], levels - 1) if levels and data[at : at + 1] == _LIST else b""
+            return data[:at] + (_LIST + _as_varint(len(inside)) + inside if inside else b"")
+        at = end
+    return data[:at]
+
+
+def _as_varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
 
 
 def _varint(source: Source) -> int | None:

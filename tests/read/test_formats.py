@@ -152,7 +152,7 @@ def test_a_file_that_is_cut_gives_what_is_whole_and_says_so(name: str, tmp_path:
 
 
 def test_pieces_of_a_cut_document_are_not_lost(tmp_path: Path) -> None:
-    for name in ("Jaeger", "OTLP JSON, pretty", "Zipkin", "OTLP protobuf, length-prefixed"):
+    for name in ("Jaeger", "OTLP JSON, pretty", "Zipkin", "OTLP protobuf", "OTLP protobuf, length-prefixed"):
         content = FORMATS[name]()
         found = read_bytes(tmp_path / "input", content[: int(len(content) * 0.6)])
         assert found.requests, name
