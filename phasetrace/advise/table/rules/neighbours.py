@@ -5,6 +5,7 @@ from __future__ import annotations
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
 from phasetrace.advise.table.rules.admission import PASSING
+from phasetrace.advise.table.rules.queue import evicts
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds, times
@@ -16,7 +17,6 @@ SPIKES = 3.0  # ITL p99 over its middle: steps of one kind vary by less
 PASSED = frozenset(PASSING)
 READING = 0.3  # of the device's time: less cannot stretch a step by half
 STRETCHED = 1.5  # times a well set-up engine's step of that batch
-REDONE = 0.05  # of the tokens computed again: what preemption costs, before the waits
 
 
 def prefill_interference(view: View) -> Answer:
@@ -174,7 +174,7 @@ def preemption(view: View) -> Answer:
     s = max(view.settings, key=lambda x: (x.group.recomputed_token_share or 0, x.group.preemptions or 0))
     g = s.group
     redone, evicted = g.recomputed_token_share or 0.0, g.preemptions or 0.0
-    if redone < REDONE and evicted < max(1.0, 0.05 * (g.requests or 0)):
+    if not evicts(s):
         return None
     said = []
     if evicted:

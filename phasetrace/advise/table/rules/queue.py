@@ -14,6 +14,8 @@ from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
 OWNS = 0.3  # of the goal's metric
+REDONE = 0.05  # of the tokens computed again: what preemption costs, before the waits
+EVICTED = 0.05  # of the requests
 AT_CAP = 0.85  # of the cap runs: a sampled mean lies below a cap that binds whenever it is sampled
 FULL = 0.85  # of the KV cache: engines keep blocks back, and a gauge is sampled between steps
 FITTED = 0.7  # of the sequences that fit by their mean length: some are longer, and blocks are not filled
@@ -45,6 +47,13 @@ class Queue:
     share: float
     seconds: float | None
     said: str
+
+
+def evicts(s: Setting) -> bool:
+    """Whether so many requests lost their place that this is what costs; a few are a cache that is full."""
+    g = s.group
+    few = max(1.0, EVICTED * (g.requests or 0))
+    return (g.recomputed_token_share or 0) >= REDONE or (g.preemptions or 0) >= few
 
 
 def waits(view: View, s: Setting) -> Queue | None:
@@ -184,7 +193,7 @@ def kv_full(view: View) -> Answer:
     """No KV blocks to admit the next request."""
     s, g = view.subject, view.subject.group
     queue = waits(view, s)
-    if view.goal is Goal.TPOT or g.preemptions or g.recomputed_token_share:
+    if view.goal is Goal.TPOT or evicts(s):
         return None
     pair = view.contrast(*MEMORY)
     if pair is not None and (memory_full(pair.worse) or memory_full(pair.worse) is None):
