@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict_between, predict_rates
 from phasetrace.advise.knobs import BLOCKS
 from phasetrace.advise.queueing import Queue
-from phasetrace.model import Goal, Part, Phase, Prediction, Wait
+from phasetrace.advise.words import seconds
+from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown, Wait
 
 SMALLER_KV = 2.0  # times the room: an 8-bit cache instead of a 16-bit one; more memory brings about as much
 LEFT = 0.7  # of a gain in throughput: a load has a beginning and an end, with fewer open
@@ -86,3 +89,9 @@ def _backlog(evidence: Evidence, gain: float) -> float:
     if load is None or not load.too_much:
         return 0.0
     return min(1.0, max(0.0, (load.rate - load.served * gain) / (load.rate - load.served)))
+
+
+def slowed(early: Sequence[RequestBreakdown], late: Sequence[RequestBreakdown]) -> tuple[str, ...]:
+    """What the first and the last requests took, where the last took longer: once load ends they need not."""
+    first, last = (statistics.fmean(r.e2e_ns for r in some) for some in (early, late))
+    return (f"the first requests took {seconds(first)}, the last {seconds(last)}",) if last > first else ()

@@ -11,7 +11,7 @@ import pytest
 from phasetrace.advise import diagnose
 from phasetrace.advise.evidence import gather
 from phasetrace.advise.rules.adapters import lora
-from phasetrace.advise.rules.admission import slowed
+from phasetrace.advise.waiting import slowed
 from phasetrace.analyze import breakdown
 from phasetrace.model import Diagnosis, Finding, Goal, Part, PrefixChunk, Recording
 from phasetrace.semconv import Cause

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, predict, predict_between, predict_rates
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.rules.queue import MOSTLY, SHARE, UNTOLD
-from phasetrace.advise.waiting import backlog_left, scheduler_ns
+from phasetrace.advise.waiting import backlog_left, scheduler_ns, slowed
 from phasetrace.advise.words import count, percent, seconds
 from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown, Wait
 from phasetrace.semconv import Cause
@@ -64,12 +63,6 @@ def overload(evidence: Evidence) -> Finding | NotEnoughData | None:
             ],
         ),
     )
-
-
-def slowed(early: Sequence[RequestBreakdown], late: Sequence[RequestBreakdown]) -> tuple[str, ...]:
-    """What the first and the last requests took, where the last took longer: once load ends they need not."""
-    first, last = (statistics.fmean(r.e2e_ns for r in some) for some in (early, late))
-    return (f"the first requests took {seconds(first)}, the last {seconds(last)}",) if last > first else ()
 
 
 def _quickest(requests: tuple[RequestBreakdown, ...]) -> tuple[RequestBreakdown, ...]:
