@@ -9,6 +9,7 @@ time of its own.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from phasetrace_agent import layout
@@ -36,9 +37,9 @@ class Batches:
         self.requests = self.members.requests
         self.scheduling: int | None = None  # when the schedule() that runs now began
         self.updating = False
-        # By the id of an output: its number, itself (so that the id is not reused), when it was scheduled,
-        # the state if that is to be said, and whether somebody entered the batch with it
-        self._pending: dict[int, tuple[int, Any, int, int, tuple[int, ...] | None, bool]] = {}
+        # Scheduled and not processed yet, in order: the output, its number, when it was scheduled, the state
+        # if that is to be said, and whether somebody entered the batch with it
+        self._pending: deque[tuple[Any, int, int, int, tuple[int, ...] | None, bool]] = deque()
         self._masked: dict[int, tuple[int, int]] = {}  # by number: when a step's grammar masks were made
         self._number = -1  # of the output scheduled last; workers count from 0, too
         self._end = _NEVER  # of the last step, while there is work left
@@ -79,7 +80,7 @@ class Batches:
             or self._blocks.num_free_blocks != self._free
         ):
             state = self._state(scheduler, output, begin)
-        self._pending[id(output)] = (number, output, begin, end, state, entered)
+        self._pending.append((output, number, begin, end, state, entered))
 
     def _enters(self, scheduler: Any, name: str, begin: int) -> None:
         known = self.requests.get(name)
@@ -147,11 +148,11 @@ class Batches:
 
     def updated(self, scheduler: Any, output: Any, ran: Any, result: Any, begin: int, end: int) -> None:
         """`update_from_output()` processed the step `output`, which `ran`, from `begin` to `end`."""
-        pending = self._pending.pop(id(output), None)
-        if pending is None:
+        pending = self._pending
+        if not pending or pending[0][0] is not output and not self._come_to(output):
             self._sampled = None
             return
-        number, _, schedule_begin, schedule_end, state, entered = pending
+        _, number, schedule_begin, schedule_end, state, entered = pending.popleft()
         index = self.index
         if state is not None:
             self.recorder.batch_state(self.stream, index, *state)
@@ -175,8 +176,6 @@ class Batches:
             self.index = index + 1
             self._end = end
             return
-        if self._pending:
-            self._drop_older(number)
         cuts = (schedule_begin, schedule_end, begin, end)
         if plain:
             self._record(number, cuts, NO_CHANGES)
@@ -191,12 +190,13 @@ class Batches:
         # Where there is work the loop goes on at once, and what passes until the next step is the host's
         self._end, self._idle = (end, 0) if scheduler.requests else (_NEVER, end)
 
-    def _drop_older(self, number: int) -> None:
-        """Steps are processed in order: an older one never will be, its execution failed."""
-        for key, pending in list(self._pending.items()):
-            if pending[0] < number:
-                del self._pending[key]
-                self._masked.pop(pending[0], None)
+    def _come_to(self, output: Any) -> bool:
+        """Steps are processed in order: one before `output` never will be, its execution failed."""
+        if not any(each[0] is output for each in self._pending):
+            return False
+        while self._pending[0][0] is not output:
+            self._masked.pop(self._pending.popleft()[1], None)
+        return True
 
     def _record(self, number: int, cuts: tuple[int, int, int, int], made: Changes) -> None:
         start, codes, ends = self._segments(number, *cuts)

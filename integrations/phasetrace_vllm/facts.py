@@ -22,7 +22,7 @@ KNOBS = {
     ),
     "parallel_config": (
         "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "data_parallel_rank",
-        "decode_context_parallel_size", "enable_expert_parallel",
+        "data_parallel_index", "decode_context_parallel_size", "enable_expert_parallel",
     ),
     "model_config": ("enforce_eager", "max_model_len", "runner_type", "max_logprobs"),
     "speculative_config": ("num_speculative_tokens", "method", "prompt_lookup_max", "prompt_lookup_min"),
