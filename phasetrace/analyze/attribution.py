@@ -174,22 +174,31 @@ def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Sequence[int]:
 
 
 def _waiting(request: Request, table: StepTable, rows: Rows | None, stretch: Stretch) -> tuple[PartTime, ...]:
-    """A wait is first for the step that was running, then for the scheduler, which may have said when."""
+    """A wait is first for the step that was running, then for its grammar, then for the scheduler."""
+    busy_until = _busy_until(request, table, rows, stretch)
+    if busy_until is None and request.grammar_ns is None:
+        return ()
+    busy = min(stretch.end_ns, max(stretch.begin_ns, busy_until or 0))
+    compiled = min(stretch.end_ns, max(busy, (request.received_ns or 0) + (request.grammar_ns or 0)))
+    parts = (
+        (Part.ENGINE_BUSY, busy - stretch.begin_ns),
+        (Part.GRAMMAR, compiled - busy),
+        (Part.SCHEDULER, stretch.end_ns - compiled if busy_until is not None else 0),
+    )
+    return tuple(PartTime(part, ns) for part, ns in parts if ns)
+
+
+def _busy_until(request: Request, table: StepTable, rows: Rows | None, stretch: Stretch) -> int | None:
+    """When the scheduler had it: said by itself, else when the step that was running ended."""
     if request.queued_ns is not None:
-        return _split_wait(stretch, request.queued_ns)
+        return request.queued_ns
     stream = table.streams.get((request.process, request.stream or 0))
     if stream is None or stream == rows:
-        return ()
+        return None
     at = stream.begin + int(table.end_ns[stream.begin : stream.end].searchsorted(stretch.begin_ns, "right"))
     if at == stream.end or int(table.begin_ns[at]) > stretch.begin_ns:
-        return ()
-    return _split_wait(stretch, int(table.end_ns[at]))
-
-
-def _split_wait(stretch: Stretch, busy_until: int) -> tuple[PartTime, ...]:
-    end = max(stretch.begin_ns, min(stretch.end_ns, busy_until))
-    parts = ((Part.ENGINE_BUSY, end - stretch.begin_ns), (Part.SCHEDULER, stretch.end_ns - end))
-    return tuple(PartTime(part, ns) for part, ns in parts if ns)
+        return None
+    return int(table.end_ns[at])
 
 
 def _front(parts: Ints, length: int) -> Ints:

@@ -38,6 +38,7 @@ class Part(StrEnum):
     TOKENIZE = "tokenize"
     DETOKENIZE = "detokenize"
     ENGINE_BUSY = "engine-busy"
+    GRAMMAR = "grammar"  # until its grammar was compiled
     SCHEDULER = "scheduler"
     # What a shared forward is split into, where the cost of a step is known (`analyze/step_model.py`); the
     # rest of it stays `forward`, which in prefill is the request's own:

@@ -10,6 +10,7 @@ from phasetrace.model import Breakdown, Ceilings, Diagnosis, Finding, Phase, Rec
 from phasetrace.render.units import three_digits
 
 ID = 12  # characters of a request's id
+OURS = "phasetrace"  # source of a recording whose moments are those of its own steps
 _ENDS = {
     Phase.CLIENT: ("sent_ns", "arrival_ns"),
     Phase.FRONTEND: ("arrival_ns", "received_ns"),
@@ -127,7 +128,9 @@ def derived(breakdown: Breakdown) -> dict[Phase, int]:
 
 
 def worked_out(breakdown: Breakdown) -> str | None:
-    """The same as a sentence; None where all was observed."""
+    """The same as a sentence; None where all was observed, as the ends of recorded steps are."""
+    if breakdown.recording.source == OURS:
+        return None
     total = len(breakdown.requests)
     named = [
         phase.value if number == total else f"{phase.value} ({number:,} of {total:,} requests)"

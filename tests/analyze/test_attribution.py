@@ -185,6 +185,24 @@ def test_a_wait_on_a_shared_engine_is_for_the_running_step_first() -> None:
     assert found.part_ns(Phase.QUEUE, Part.SCHEDULER) == 10 * MS
 
 
+def test_a_wait_for_a_grammar_has_a_part_of_its_own() -> None:
+    steps = builders.steps(6, ms=10)
+    waited = builders.request(
+        steps=steps,
+        arrival_ns=EPOCH,
+        received_ns=EPOCH,
+        queued_ns=EPOCH + 2 * MS,
+        grammar_ns=15 * MS,
+        scheduled_ns=EPOCH + 20 * MS,
+        first_token_ns=EPOCH + 30 * MS,
+        first_step=2,
+    )
+    found = one(builders.recording(waited, steps=[steps])).requests[0]
+    assert found.part_ns(Phase.QUEUE, Part.ENGINE_BUSY) == 2 * MS
+    assert found.part_ns(Phase.QUEUE, Part.GRAMMAR) == 13 * MS
+    assert found.part_ns(Phase.QUEUE, Part.SCHEDULER) == 5 * MS
+
+
 def test_a_foreign_request_stays_whole_and_says_what_would_split_it() -> None:
     request = builders.request(first_token_ns=EPOCH + 4 * MS, received_ns=None)
     result = one(builders.recording(request))

@@ -81,7 +81,8 @@ def derived_in_one(made: ModuleType) -> Diagnosis:
         replace(one, request=made.request(derived=frozenset(names)))
         for names in (("finished_ns",), ("first_token_ns", "finished_ns"))
     ]
-    return replace(made.diagnosis(), breakdown=made.breakdown(requests=tuple(both)))
+    foreign = replace(made.breakdown().recording, source="jaeger")
+    return replace(made.diagnosis(), breakdown=made.breakdown(recording=foreign, requests=tuple(both)))
 
 
 def test_what_was_derived_is_told_from_what_was_observed(made: ModuleType) -> None:
@@ -94,6 +95,12 @@ def test_what_was_derived_is_told_from_what_was_observed(made: ModuleType) -> No
     by_phase = {p["phase"]: p["derived"] for p in json_report.document(derived_in_one(made))["phases"]}
     assert by_phase == {"frontend": 0, "prefill": 1, "decode": 1, "delivery": 2, "unattributed": 0}
     assert "derived from other numbers" in markdown.diagnosis(derived_in_one(made))
+
+
+def test_moments_of_our_own_steps_are_no_guesses(made: ModuleType) -> None:
+    foreign = derived_in_one(made)
+    ours = replace(foreign.breakdown, recording=replace(foreign.breakdown.recording, source="phasetrace"))
+    assert "derived from other numbers" not in text.diagnosis(replace(foreign, breakdown=ours))
 
 
 def test_nothing_diagnosed(made: ModuleType) -> None:
