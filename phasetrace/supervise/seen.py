@@ -29,7 +29,7 @@ def why_nothing(command: Sequence[str], versions: Sequence[str], recording: Reco
             return f"{engine} is not hooked: {reason}"
     engines = {f"{name} {version}" for p in recording.processes for name, version in p.engines.items()}
     if engines:
-        return f"{', '.join(sorted(engines))} was loaded, and no request was made"
+        return f"{', '.join(sorted(engines))} was loaded, and no text was asked of it"
     for process in recording.processes:
         for child in process.uncovered:
             return f"a Python process runs without phasetrace: {child}"
