@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phasetrace.advise.capacity import SharedStep, shared_step
-from phasetrace.advise.knobs import commands, first_number
+from phasetrace.advise.knobs import commands, first_number, to_record
 from phasetrace.advise.queueing import Offered, Queue, offered, queue_of
 from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
@@ -27,7 +27,6 @@ from phasetrace.model import (
 )
 from phasetrace.semconv import Cause
 
-RECORD = "phasetrace run -o trace.json -- python app.py"
 KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 
 
@@ -101,7 +100,7 @@ class Evidence:
     @property
     def to_record(self) -> tuple[str, ...]:
         """The command that measures more, where there is one."""
-        return (RECORD,) if recordable(self.engine) else ()
+        return to_record(self.engine)
 
     @property
     def engine(self) -> str:

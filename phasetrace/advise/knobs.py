@@ -7,6 +7,7 @@ Names as of vLLM 0.11 to 0.32, SGLang 0.5, TGI 3, TensorRT-LLM 1.0 (trtllm-serve
 from __future__ import annotations
 
 from phasetrace.model import Knobs as Settings
+from phasetrace.model import recordable
 from phasetrace.semconv import Cause
 
 # What engines call the cap on sequences that run at once, and the tokens of one step.
@@ -237,3 +238,8 @@ def first_number(knobs: Settings, *names: str) -> float | None:
 def commands(cause: Cause, engine: str) -> tuple[str, ...]:
     """What to type for a cause in an engine; empty where that is not known."""
     return KNOBS.get(cause, {}).get(engine, ())
+
+
+def to_record(engine: str) -> tuple[str, ...]:
+    """What to type to measure more; empty for an engine that phasetrace does not record."""
+    return ("phasetrace run -o trace.json -- python app.py",) if recordable(engine) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from phasetrace.advise.knobs import to_record
 from phasetrace.advise.table.answer import SIXTEEN_BITS, Candidate, Tier
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
@@ -83,6 +84,7 @@ def unknown(view: View, why: str | None = None) -> Finding:
     """What to measure next: what the goal's metric is made of, as far as it is missing."""
     s = view.subject
     needed = missing(view, s)
+    record = to_record(view.engine)
     if why is not None:
         needed = [
             "the phases of both groups in the engine (server-side queue, prefill, decode)",
@@ -97,10 +99,10 @@ def unknown(view: View, why: str | None = None) -> Finding:
         confidence="low",
         evidence=(why or f"{', '.join(needed[:2])} {'are' if len(needed) > 1 else 'is'} missing",),
         recommendation=(
-            f"Measure next, at the client and in the engine: {'; '.join(needed[:4])}. A"
-            " trace records them all."
+            f"Measure next, at the client and in the engine: {'; '.join(needed[:4])}."
+            f"{' A trace records them all.' if record else ''}"
         ),
-        commands=("phasetrace run -o trace.json -- python app.py",),
+        commands=record,
     )
 
 

@@ -63,3 +63,14 @@ def test_a_met_slo_is_healthy_and_a_missed_one_is_not(tmp_path: Path) -> None:
 def test_commands_are_those_of_the_engine(tmp_path: Path) -> None:
     document = next(d for name, _, d in SITUATIONS if name == "few slots, sglang")
     assert "--max-running-requests" in diagnosed(tmp_path, document).findings[0].commands[0]
+
+
+@pytest.mark.parametrize(("engine", "advised"), [("vllm", 1), ("transformers", 1), ("sglang", 0), ("tgi", 0)])
+def test_recording_is_advised_only_for_engines_that_are_recorded(
+    tmp_path: Path, engine: str, advised: int
+) -> None:
+    document = {"phasetrace": "summary/1", "engine": {"name": engine}, "groups": [{"e2e_s": 9.0}]}
+    found = diagnosed(tmp_path, document)
+    assert found.cause == Cause.UNKNOWN
+    assert len(found.findings[0].commands) == advised
+    assert ("A trace" in found.findings[0].recommendation) == bool(advised)
