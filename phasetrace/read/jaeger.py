@@ -18,7 +18,7 @@ from msgspec.json import Decoder
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
-from phasetrace.read.json_text import decoded, document
+from phasetrace.read.json_text import decoded, documents
 from phasetrace.read.notes import Notes
 from phasetrace.read.otlp_json import OURS
 from phasetrace.read.source import Source
@@ -90,32 +90,37 @@ _SPAN = Decoder(_Span)
 
 
 def jaeger(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
-    """The spans of all traces in the document."""
-    whole = document(source, notes, _DOCUMENT) or _Document()
-    for trace in whole.data or ():
-        for warning in [*_texts(trace.warnings), *_texts(whole.errors)]:
-            notes.say(f"Jaeger says of a trace in {notes.name}: {warning}")
-        processes = {key: _process(value, notes) for key, value in (trace.processes or {}).items()}
-        for text in trace.spans or ():
-            try:
-                yield from _group(decoded(_SPAN, text), processes, notes)
-            except (KeyError, TypeError, ValueError, OverflowError):
-                notes.damaged += 1
+    """The spans of all traces in the document, or in several one after another."""
+    for whole in documents(source, notes, _DOCUMENT):
+        for trace in whole.data or ():
+            for warning in [*_texts(trace.warnings), *_texts(whole.errors)]:
+                notes.say(f"Jaeger says of a trace in {notes.name}: {warning}")
+            processes = {key: _process(value, notes) for key, value in (trace.processes or {}).items()}
+            for text in trace.spans or ():
+                try:
+                    if (group := _group(decoded(_SPAN, text), processes, notes)) is not None:
+                        yield group
+                except (KeyError, TypeError, ValueError, OverflowError):
+                    notes.damaged += 1
 
 
-def _group(raw: _Span, processes: dict[str, Attributes], notes: Notes) -> Iterator[ResourceSpans]:
+def _group(raw: _Span, processes: dict[str, Attributes], notes: Notes) -> ResourceSpans | None:
+    """A span with its process; None where it is of no use, as most of an application's are."""
     name = raw.operationName or ""
     notes.spans(name)
-    keys = [tag.key for tag in raw.tags or ()]
-    scope = next((str(tag.value) for tag in raw.tags or () if tag.key in _SCOPES), "")
+    scope, keys = "", []
+    for tag in raw.tags or ():
+        keys.append(key := tag.key)
+        if key in _SCOPES:
+            scope = scope or str(tag.value)
     if (name in DERIVED_SPANS) if scope in OURS else not wanted(name, keys):
-        return
+        return None
     if any("clock skew" in warning for warning in _texts(raw.warnings)):
         notes.say(
             f"Jaeger moved spans of {notes.name} for what it takes for clock skew: export with `?raw=true`"
         )
     process = processes.get(str(raw.processID), {}) if raw.process is None else _process(raw.process, notes)
-    yield ResourceSpans(process, [_span(raw, name)], scope=scope)
+    return ResourceSpans(process, [_span(raw, name)], scope=scope)
 
 
 def _span(raw: _Span, name: str) -> Span:

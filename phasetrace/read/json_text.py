@@ -104,31 +104,45 @@ def values(
     notes.cut = notes.cut or source.cut
 
 
-def document(source: Source, notes: Notes, decoder: Decoder[T]) -> T | None:
-    """The one value of a source, closed where it is cut off; None where nothing of it can be read."""
+def documents(source: Source, notes: Notes, decoder: Decoder[T]) -> Iterator[T]:
+    """The value of a source, or those that stand one after another in it; closed where one is cut off."""
     data = source.whole()
     notes.cut = source.cut
     try:
-        return _one(decoder, data, notes)
+        one = _shaped(decoder, data, notes)
     except ValueError as error:
         notes.refuse(error)
+    else:
+        yield from one
+        return
+    several = _apart(data)
+    notes.cut = notes.cut or not several
+    for begin, end in several or [(0, len(data))]:
+        yield from _whole_or_begun(data[begin:end], decoder, notes)
+
+
+def _shaped(decoder: Decoder[T], data: Text, notes: Notes) -> tuple[T, ...]:
+    """The value, or none where it is of another shape; ValueError where it is no JSON."""
+    try:
+        value = decoded(decoder, data)
+    except ValidationError as error:
+        notes.refuse(error)
+        notes.damaged += 1
+        return ()
+    notes.documents += 1
+    return (value,)
+
+
+def _whole_or_begun(data: bytes | bytearray, decoder: Decoder[T], notes: Notes) -> tuple[T, ...]:
+    try:
+        return _shaped(decoder, data, notes)
+    except ValueError:
         notes.cut = True
     begun = closed(data)
     try:
-        return _one(decoder, begun, notes) if begun is not None else None
+        return _shaped(decoder, begun, notes) if begun is not None else ()
     except ValueError:
-        return None
-
-
-def _one(decoder: Decoder[T], data: Text, notes: Notes) -> T | None:
-    try:
-        value = decoded(decoder, data)
-    except ValidationError as error:  # JSON of another shape
-        notes.refuse(error)
-        notes.damaged += 1
-        return None
-    notes.documents += 1
-    return value
+        return ()
 
 
 def closed(data: bytes | bytearray) -> bytes | None:

@@ -17,9 +17,9 @@ _SLACK_NS, _SLACK = 5_000_000, 0.001
 _E2E_SLACK_NS, _E2E_SLACK = 50_000_000, 0.05  # a span is written some time after its request has ended
 IN_NANOSECONDS = 10**18  # since the epoch is the year 2001; times in another unit are less
 _BOUNDS = (
-    (Stage.QUEUE, Duration.QUEUE, ("received_ns", "scheduled_ns")),
-    (Stage.PREFILL, Duration.PREFILL, ("scheduled_ns", "first_token_ns")),
-    (Stage.DECODE, Duration.DECODE, ("first_token_ns", "last_token_ns")),
+    (Stage.QUEUE, Duration.QUEUE, {"received_ns", "scheduled_ns"}),
+    (Stage.PREFILL, Duration.PREFILL, {"scheduled_ns", "first_token_ns"}),
+    (Stage.DECODE, Duration.DECODE, {"first_token_ns", "last_token_ns"}),
 )
 
 
@@ -75,8 +75,9 @@ def marks(
 def missing(made: Marks, dialect: Dialect, doubts: Doubts) -> None:
     """Say which stages that this writer can tell of are unknown, and what of the trace would tell them."""
     for stage, duration, fields in _BOUNDS:
-        spans = [f"`{name}`" for name, stands_for in dialect.stages.items() if stands_for is stage]
-        if spans and not all(field in made.known for field in fields):
+        if fields <= made.known.keys():
+            continue
+        if spans := [f"`{name}`" for name, stands_for in dialect.stages.items() if stands_for is stage]:
             keys = [f"`{place.key}`" for place in dialect.durations.get(duration, ())]
             of = f" of {dialect.writer}"
             doubts.say(f"{stage} is unknown: no span {' or '.join(spans)} and no {' or '.join(keys)}{of}")

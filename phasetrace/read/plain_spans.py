@@ -17,7 +17,7 @@ from phasetrace.mapping import Attributes, Event, ResourceSpans, Span
 from phasetrace.read import ids
 from phasetrace.read.dialects import wanted
 from phasetrace.read.jaeger import plain
-from phasetrace.read.json_text import document, parse
+from phasetrace.read.json_text import documents, parse
 from phasetrace.read.notes import Notes
 from phasetrace.read.otlp_json import KeyValue, as_dict, attributes, dicts, kind
 from phasetrace.read.source import Source
@@ -50,16 +50,16 @@ def console(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
 
 def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
     """The spans of `{"spans": [...]}`, or of an array."""
-    whole = document(source, notes, _SPANS)
-    spans = whole if isinstance(whole, list) else whole and whole.spans
-    shared = as_dict(whole.resource).get("attributes") if isinstance(whole, _Spans) else None
-    for text in spans or ():
-        try:
-            raw = as_dict(parse(text))
-        except ValueError:
-            notes.damaged += 1
-            continue
-        yield from group(raw, shared or _resource(raw), notes)
+    for whole in documents(source, notes, _SPANS):
+        spans = whole if isinstance(whole, list) else whole.spans
+        shared = None if isinstance(whole, list) else as_dict(whole.resource).get("attributes")
+        for text in spans or ():
+            try:
+                raw = as_dict(parse(text))
+            except ValueError:
+                notes.damaged += 1
+                continue
+            yield from group(raw, shared or _resource(raw), notes)
 
 
 def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
+from opentelemetry.sdk.trace import ReadableSpan
 
 from phasetrace.errors import TraceFormatError
 from tests.read import test_engine_config, writers
@@ -28,6 +31,31 @@ AS_PEOPLE_LEAVE_THEM: dict[str, bytes] = {
     "in members of gzip": b"".join(gzip.compress(json.dumps(body).encode()) for body in OTLP),
     "in UTF-16 in gzip": gzip.compress(lines(*OTLP).decode().encode("utf-16")),
 }
+
+
+WHOLES: dict[str, Callable[[Sequence[ReadableSpan]], Any]] = {
+    "Jaeger": writers.jaeger,
+    "Zipkin": writers.zipkin,
+    "Zipkin, traces": lambda made: [writers.zipkin(made)],
+    "bare spans": writers.bare,
+    "an array of spans": lambda made: writers.bare(made)["spans"],
+}
+
+
+@pytest.mark.parametrize("name", WHOLES)
+@pytest.mark.parametrize(("indent", "between"), [(None, ""), (None, "\n"), (1, "\n"), (1, "")])
+def test_documents_of_any_format_one_after_another(
+    name: str, indent: int | None, between: str, tmp_path: Path
+) -> None:
+    texts = [json.dumps(WHOLES[name]([span]), indent=indent) for span in MADE]
+    assert told(read_bytes(tmp_path / "input", between.join(texts).encode())) == expected()
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_the_last_of_them_may_be_cut(name: str, tmp_path: Path) -> None:
+    texts = [json.dumps(WHOLES[name](MADE)) for _ in range(2)]
+    found = read_bytes(tmp_path / "input", "".join(texts)[:-20].encode())
+    assert told(found) == expected() and any("cut off" in d.defect for d in found.defects)
 
 
 @pytest.mark.parametrize("how", AS_PEOPLE_LEAVE_THEM)
