@@ -32,12 +32,14 @@ async def ask(port: int, path: str, body: dict[str, Any], traceparent: str | Non
     head = [f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", "Content-Type: application/json"]
     head += [f"Content-Length: {len(payload)}"] + ([f"traceparent: {traceparent}"] if traceparent else [])
     begin = time.monotonic()
-    writer.write("\r\n".join([*head, "", ""]).encode() + payload)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    status = int(answer.split(b" ", 2)[1])
-    first = await reader.read(1)
-    ttft = time.monotonic() - begin
-    rest = first + await reader.read()
-    e2e = time.monotonic() - begin
-    writer.close()
+    try:
+        writer.write("\r\n".join([*head, "", ""]).encode() + payload)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        status = int(answer.split(b" ", 2)[1])
+        first = await reader.read(1)
+        ttft = time.monotonic() - begin
+        rest = first + await reader.read()
+        e2e = time.monotonic() - begin
+    finally:
+        writer.close()
     return Watched(status, ttft, e2e, rest.decode())
