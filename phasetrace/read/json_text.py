@@ -247,13 +247,13 @@ def _begun(data: bytes | bytearray, decoder: Decoder[T], notes: Notes) -> Iterat
 
 
 def _document(
-    first: bytes, rest: Iterable[bytes], source: Source, notes: Notes, decoder: Decoder[T]
+    first: Text, rest: Iterable[Text], source: Source, notes: Notes, decoder: Decoder[T]
 ) -> Iterator[T]:
     whole = bytearray(first)  # pieces to be joined would be in memory twice
     for line in rest:
-        whole += line
-        if len(whole) > LONGEST:
+        if len(whole) + len(line) > LONGEST:
             raise source.too_long("document")
+        whole += line
     try:
         yield from _each(whole, decoder, notes)
         return

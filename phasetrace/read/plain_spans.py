@@ -64,7 +64,8 @@ def bare_spans(source: Source, notes: Notes) -> Iterator[ResourceSpans]:
 
 def _objects(source: Source, notes: Notes) -> Iterator[dict[str, Any]]:
     """Pretty-printed objects, each from a line `{` to a line `}`, and those on lines of their own."""
-    inside: list[bytes] = []
+    inside: list[bytes | bytearray] = []
+    text: bytes | bytearray
     for line in source.lines():
         bare = line.rstrip()
         if inside or bare == b"{":

@@ -18,7 +18,6 @@ HEAD = 64 << 10  # enough to tell any format
 LONGEST = 512 << 20  # of a line, a message or a document: parsed, it takes many times as much memory
 _BUFFER = 1 << 20  # longer than most lines, so that each is copied out of it at once
 _REPORT_EVERY = 1 << 20
-_BOM = codecs.BOM_UTF8
 
 
 class Source:
@@ -43,7 +42,7 @@ class Source:
         try:
             plain, self._unpacked = unpacked(self.name, self._raw)
             plain = in_utf8(plain)
-            self._begin = _filled(plain, HEAD)
+            self._begin = _filled(plain, HEAD).removeprefix(codecs.BOM_UTF8)
         except PhasetraceError:
             self.close()
             raise
@@ -57,17 +56,23 @@ class Source:
 
     def head(self) -> bytes:
         """The first bytes, which stay to be read; without a byte order mark."""
-        return self._begin.removeprefix(_BOM)
+        return self._begin
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[bytes | bytearray]:
         """Each line with its end; the last one may lack it."""
-        first = True
-        while line := self._file.readline(LONGEST + 1):
-            if len(line) > LONGEST:
-                raise self.too_long("line")
+        while line := self._file.readline(_BUFFER):
             self._report()
-            yield line.removeprefix(_BOM) if first else line
-            first = False
+            yield line if len(line) < _BUFFER else self._whole_line(line)
+
+    def _whole_line(self, begin: bytes) -> bytearray:
+        """A long line, grown where it is: pieces to be joined would be in memory twice."""
+        line = bytearray(begin)
+        while not line.endswith(b"\n") and (piece := self._file.readline(_BUFFER)):
+            if len(line) + len(piece) > LONGEST:
+                raise self.too_long("line")
+            line += piece
+            self._report()
+        return line
 
     def read(self, size: int) -> bytes:
         """So many bytes; fewer at the end."""
@@ -81,8 +86,6 @@ class Source:
         data = self._pieces(LONGEST + 1)
         if len(data) > LONGEST:
             raise self.too_long("document")
-        if data.startswith(_BOM):
-            del data[: len(_BOM)]
         return data
 
     def _pieces(self, size: int) -> bytearray:

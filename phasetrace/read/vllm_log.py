@@ -7,11 +7,12 @@ from typing import Any
 
 _BEGIN = re.compile(r"Initializing a V\d+ LLM engine \(v([^)\s]{1,40})\) with config: (.*)")
 _PAIR = re.compile(r"(\w+)=('[^']*'|[^,\s()]+)")  # of that line
+_INSIDE = re.compile(r"\([^()]*\)")  # what an option's own options are: a draft model has a `model`, too
 _STATED = re.compile(r"non-default args: \{(.*)\}")
 _STATED_PAIR = re.compile(r"'(\w+)': ('[^']*'|[^,\s{\[]+)")
 _NUMBERS = {
     "max_num_batched_tokens": re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)"),
-    "kv_cache_size_tokens": re.compile(r"GPU KV cache size: (\d[\d,]{0,20}) tokens"),
+    "kv_cache_size_tokens": re.compile(r"KV cache size: (\d[\d,]{0,20}) tokens"),
     "weights_gib": re.compile(r"[Mm]odel loading took (\d{1,9}(?:\.\d{1,9})?) (?:GiB|GB)"),
 }
 _NAMES = {"max_seq_len": "max_model_len", "chunked_prefill_enabled": "enable_chunked_prefill"}
@@ -43,7 +44,8 @@ def from_vllm_log(text: str) -> dict[str, Any]:
             _take(knobs, model, _STATED_PAIR.findall(found[1]))
         if (found := _BEGIN.search(line)) is not None:
             engine["version"] = found[1]
-            _take(knobs, model, _PAIR.findall(found[2].split("compilation_config", 1)[0]))
+            own = _INSIDE.sub("", found[2].split("compilation_config", 1)[0])
+            _take(knobs, model, _PAIR.findall(own))
         for name, pattern in _NUMBERS.items():
             if (found := pattern.search(line)) is not None:
                 knobs[name] = float(found[1].replace(",", "")) if "." in found[1] else _plain(found[1])

@@ -1,4 +1,4 @@
-"""Takes out of protobuf traces where on a machine something lay. Usage: clean.py FILE..."""
+"""Takes out of protobuf traces, and of logs, where on a machine something lay. Usage: clean.py FILE..."""
 
 import re
 import sys
@@ -6,10 +6,13 @@ from pathlib import Path
 
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-SITE = re.compile(r"/\S*/(?=site-packages/)")
+SITE = re.compile(r"/\S*/(?=(?:site-packages|multiprocessing)/)")
 
 for name in sys.argv[1:]:
     path = Path(name)
+    if path.suffix == ".log":
+        path.write_text(SITE.sub("", path.read_text()))
+        continue
     traces = TracesData.FromString(path.read_bytes())
     for resource in traces.resource_spans:
         for scope in resource.scope_spans:

@@ -137,6 +137,36 @@ def test_the_log_of_a_server_is_a_config_too(tmp_path: Path) -> None:
     assert "secret" not in repr(config) and "sk1" not in repr(config)
 
 
+def test_the_log_of_a_real_server() -> None:
+    config = engine_config(Path(__file__).with_name("made") / "vllm.log")
+    assert (config.engine, config.version) == ("vllm", "0.32.0")
+    assert config.facts == {
+        "max_num_seqs": 16,
+        "max_num_batched_tokens": 512,
+        "max_model_len": 1024,
+        "tensor_parallel_size": 1,
+        "pipeline_parallel_size": 1,
+        "data_parallel_size": 1,
+        "enforce_eager": True,
+        "kv_cache_dtype": "auto",
+        "enable_prefix_caching": True,
+        "enable_chunked_prefill": True,
+        "kv_cache_size_tokens": 262_144,
+    }
+    model = config.model
+    assert model is not None
+    assert (model.name, model.dtype, model.device) == ("small-llama", "float32", "cpu")
+    assert model.parameters is None  # vLLM for CPUs does not print what its weights take
+
+
+def test_a_draft_model_is_not_the_model(tmp_path: Path) -> None:
+    drafted = "speculative_config=SpeculativeConfig(method='eagle', model='draft', num_spec_tokens=4)"
+    log = LOG.replace("speculative_config=None", drafted)
+    assert log != LOG
+    model = stated(tmp_path / "server.log", log).model
+    assert model is not None and model.name == "CodeLlama-34b-Instruct-hf"
+
+
 def test_a_known_device_needs_no_numbers(tmp_path: Path) -> None:
     ceilings = stated(tmp_path / "c.json", {"hardware": {"name": "H100-SXM", "count": 2}}).ceilings
     assert ceilings is not None and ceilings.bandwidth_bytes_s == 6700e9 and "data sheet" in ceilings.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,18 +240,36 @@ def test_a_message_that_claims_to_be_endless_is_refused(tmp_path: Path) -> None:
             read_bytes(tmp_path / "i", content)
 
 
-def test_a_string_of_two_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "begin",
+    [
+        b'{"data":[{"traceID":"a","spans":[{"x":"',
+        b'{"resourceSpans":[{"x":"',
+        b'{\n"resourceSpans":[{"x":"',
+        b'[{"traceId":"1","id":"2","x":"',
+    ],
+)
+def test_a_string_of_two_gigabytes_is_refused(
+    begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a limit that a test can afford; the file is sparse, so that it takes no room."""
     from phasetrace.read import json_text, source
 
+    limit = 32 << 20
     for module in (source, json_text):
-        monkeypatch.setattr(module, "LONGEST", 4 << 20)
+        monkeypatch.setattr(module, "LONGEST", limit)
     path = tmp_path / "i"
     with open(path, "wb") as file:
-        file.write(b'{"data":[{"traceID":"a","spans":[{"x":"')
+        file.write(begin)
         file.truncate(2 << 30)
-    with pytest.raises(TraceFormatError, match="more than phasetrace reads at once"):
-        read(path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceFormatError, match="more than phasetrace reads at once"):
+            read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.25 * limit + (4 << 20)  # what is read grows by an eighth at a time, and buffers
 
 
 def test_requests_are_equal_whatever_the_order(tmp_path: Path) -> None:

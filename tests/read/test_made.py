@@ -50,6 +50,20 @@ def test_vllms_own_tracing() -> None:
     assert first.settings["max_new_tokens"] == 24
 
 
+def test_vllms_offline_outputs() -> None:
+    found = made("vllm-offline.jsonl")
+    assert tokens(found) == [(6, 24), (122, 40), (3, 8)]
+    for request in found.requests:
+        assert (request.engine, request.model, request.cached_tokens) == ("vllm", "small-llama", 0)
+        assert marks(request) == [DERIVED] * 4
+        moments = [request.arrival_ns, *(getattr(request, name) for name in MOMENTS), request.finished_ns]
+        assert moments == sorted(moments)
+    first = found.requests[0]
+    assert first.first_token_ns is not None and first.scheduled_ns is not None
+    assert first.first_token_ns - first.arrival_ns == 75_044_632  # its first_token_latency
+    assert first.first_token_ns - first.scheduled_ns == pytest.approx(59_901_457, abs=2_000)  # by its `_ts`
+
+
 def test_openinference_observes_the_first_token() -> None:
     found = made("openinference.json")
     assert tokens(found) == ASKED
