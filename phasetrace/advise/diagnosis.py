@@ -12,6 +12,7 @@ from phasetrace.advise.rules import RULES
 from phasetrace.advise.table.rules import RULES as TABLE_RULES
 from phasetrace.advise.table.view import view
 from phasetrace.advise.verdict import healthy, unknown, verdict
+from phasetrace.advise.waiting import scheduler_ns
 from phasetrace.advise.words import percent
 from phasetrace.analyze.as_table import table_of
 from phasetrace.analyze.step_table import StepTable
@@ -117,7 +118,7 @@ def lead(
     if over or unexplained > UNEXPLAINED:
         why = "no rule explains what misses the SLO" if over else "too much of the time is unattributed"
         return (unknown(evidence, not_enough, why), *findings)
-    waiting = evidence.share(evidence.phase_ns(Phase.QUEUE))
+    waiting = evidence.share(scheduler_ns(evidence))
     if waiting >= WORTH and evidence.goal is not Goal.TPOT:
         named = [f for f in findings if f.phase == Phase.QUEUE and f.share >= WORTH]
         if named:  # what its fix wins could not be predicted

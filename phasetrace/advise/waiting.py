@@ -18,7 +18,7 @@ LEFT = 0.7  # of a gain in throughput: a load has a beginning and an end, with f
 SPARE = 0.9  # of the KV blocks: engines keep a few back
 
 
-def scheduler_ns(evidence: Evidence) -> float:
+def scheduler_ns(evidence: Evidence) -> int:
     """Of the queue, what is no wait for the end of the step that was running."""
     return evidence.phase_ns(Phase.QUEUE) - evidence.part_ns(Part.ENGINE_BUSY, Phase.QUEUE)
 

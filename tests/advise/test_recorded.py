@@ -4,7 +4,7 @@ import pytest
 
 from phasetrace import advise, analyze
 from phasetrace.read import read
-from tests.acceptance.planted import FAULTS, HEALTHY, first_of
+from tests.acceptance.planted import FAULTS, HEALTHY, Planted, first_of
 from tests.advise.recorded import FOLDER
 
 KEPT = {path.name.partition(".")[0] for path in FOLDER.glob("*.gz")}
@@ -18,6 +18,12 @@ def test_what_is_wrong_is_named_first(name: str) -> None:
     first = findings[first_of([finding.cause for finding in findings])]
     assert first.cause in fault.causes, first.evidence
     assert fault.says in " ".join([first.recommendation, *first.evidence, *first.commands])
+
+
+@pytest.mark.parametrize("fault", HEALTHY, ids=lambda fault: fault.name)
+def test_what_is_healthy_is_so_without_an_slo(fault: Planted) -> None:
+    recording = read(FOLDER / f"{fault.name}.json.gz")
+    assert advise.diagnose(analyze.breakdown(recording)).cause == "healthy"
 
 
 def test_there_are_recordings() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.knobs import BLOCKS, CAPS
-from phasetrace.advise.waiting import SMALLER_KV, promised, room
+from phasetrace.advise.waiting import SMALLER_KV, promised, room, scheduler_ns
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.analyze.step_table import UNKNOWN, StepTable
 from phasetrace.model import Finding, Ints, NotEnoughData, Phase, Request, Wait
@@ -24,7 +24,7 @@ WORTH = 1.15  # times the tokens a second: with less to win, the device is busy 
 
 def slots_full(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Requests wait while the engine runs as many sequences as it may, and the device has room for more."""
-    queue = evidence.phase_ns(Phase.QUEUE)
+    queue = scheduler_ns(evidence)  # the end of a step that runs is waited for whatever the cap is
     if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
     if evidence.queue is None:
@@ -67,7 +67,7 @@ def slots_full(evidence: Evidence) -> Finding | NotEnoughData | None:
 
 def kv_full(evidence: Evidence) -> Finding | NotEnoughData | None:
     """Requests wait for KV blocks: the cache holds fewer sequences than may run."""
-    queue, held = evidence.phase_ns(Phase.QUEUE), evidence.queue
+    queue, held = scheduler_ns(evidence), evidence.queue
     if not evidence.whole_ns or queue < SHARE * evidence.whole_ns:
         return None
     if held is None:
