@@ -37,6 +37,11 @@ def measure(quick: bool = False) -> Iterator[Figure]:
     if not VLLM_PYTHON.exists():
         print("  skipped: `make engines-vllm` sets up what this records")
         return
+    yield from of_pairs(5 if quick else 15)
+
+
+def of_pairs(pairs: int) -> Iterator[Figure]:
+    """Figures of so many pairs of rounds."""
     with tempfile.TemporaryDirectory() as folder:
         model, trace = Path(folder) / "tiny", Path(folder) / "trace.json"
         environment = {**os.environ, **ENVIRONMENT}
@@ -49,7 +54,7 @@ def measure(quick: bool = False) -> Iterator[Figure]:
                 Engine([*PHASETRACE, "run", "--quiet", "-o", str(trace), "--", *command], environment)
             )
             rates = []
-            for number in range(5 if quick else 15):
+            for number in range(pairs):
                 engines = [plain, recorded] if number % 2 else [recorded, plain]
                 found = {engine: engine.round() for engine in engines}
                 rates.append((found[plain], found[recorded]))

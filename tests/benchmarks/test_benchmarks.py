@@ -13,6 +13,7 @@ from benchmarks import (
     bench_startup,
     bench_traces,
     bench_vllm,
+    bench_vllm_run,
 )
 from benchmarks.__main__ import NAMES
 from benchmarks.figure import Figure, dump, figure, load, spread, table
@@ -42,7 +43,17 @@ def test_figures_pass_between_processes() -> None:
 
 
 def test_all_benchmarks_are_smoke_tested() -> None:
-    assert NAMES == ["diagnose", "reading", "recorder", "report", "run", "startup", "traces", "vllm"]
+    assert NAMES == [
+        "diagnose",
+        "reading",
+        "recorder",
+        "report",
+        "run",
+        "startup",
+        "traces",
+        "vllm",
+        "vllm_run",
+    ]
 
 
 def test_recorder() -> None:
@@ -82,6 +93,13 @@ def test_vllm() -> None:
     if not bench_vllm.PYTHON.exists():
         pytest.skip("vLLM is not installed; `make engines-vllm` sets it up")
     check(list(bench_vllm.measure(quick=True)))
+
+
+@pytest.mark.slow
+def test_vllm_run() -> None:
+    if not bench_vllm_run.VLLM_PYTHON.exists():
+        pytest.skip("vLLM is not installed; `make engines-vllm` sets it up")
+    check(list(bench_vllm_run.of_pairs(1)))
 
 
 def check(figures: list[Figure]) -> None:
