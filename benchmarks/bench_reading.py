@@ -39,15 +39,16 @@ _WAYS = {
     "decoded": """
 from phasetrace.read.notes import Notes
 from phasetrace.read import jaeger, otlp_json
-from phasetrace.read.json_text import decoded, document, values
+from phasetrace.read.json_text import decoded, documents, values
 from phasetrace.read.source import Source
 
 def work():
     source, notes = Source(path), Notes(path)
     if "jaeger" in path:
-        for trace in document(source, notes, jaeger._DOCUMENT).data:
-            for text in trace.spans:
-                decoded(jaeger._SPAN, text)
+        for whole in documents(source, notes, jaeger._DOCUMENT):
+            for trace in whole.data:
+                for text in trace.spans:
+                    decoded(jaeger._SPAN, text)
         return
     for value in values(source, notes, otlp_json._DOCUMENT):
         for resource in otlp_json._resources(value, notes):

@@ -1,4 +1,4 @@
-"""Writes docs/semantic-conventions.md from phasetrace/semconv.py, the one list of names."""
+"""Writes docs/semantic-conventions.md from phasetrace/semconv/, the one list of names."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ Every name that others see in what phasetrace writes. Names follow the OpenTelem
 those have one; what they lack is under `phasetrace.*`. A key that ends in a dot is a prefix. "Packed" values
 are columns of integers (differences, bytes regrouped by significance, zlib) and stand in trace files only.
 
-This page is generated: `python scripts/write_semantic_conventions.py` writes it from `phasetrace/semconv.py`.
+This page is generated: `python scripts/write_semantic_conventions.py` writes it from `phasetrace/semconv/`.
 """
 
 
