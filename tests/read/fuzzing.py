@@ -65,12 +65,14 @@ def seeds() -> dict[str, list[bytes]]:
         "Zipkin": named("Zipkin") + real("*zipkin.json"),
         "console exporter": named("console") + real("*.txt"),
         "plain spans": named("bare spans", "array of spans", "JSON lines"),
-        "records": [lines(record, record) for record in (DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT)],
+        "records": [lines(record, record) for record in (DYNAMO, LLAMA, OFFLINE, SGLANG, TENSORRT)]
+        + real("vllm*.jsonl"),
         "Triton": [json.dumps(document).encode() for document in (test_triton.WHOLE, test_triton.ENSEMBLE)],
         "gzip": [gzip.compress(line), gzip.compress(made["Jaeger"])],
         "zstd": [zstandard.compress(line), zstd_frames(line), zstd_frames(made["OTLP protobuf"])],
         "summary/1": [json.dumps(test_summary.WHOLE).encode()],
-        "engine config": [json.dumps(test_engine_config.STATED).encode(), test_engine_config.LOG.encode()],
+        "engine config": [json.dumps(test_engine_config.STATED).encode(), test_engine_config.LOG.encode()]
+        + real("vllm.log"),
     }
 
 
