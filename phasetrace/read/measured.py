@@ -176,11 +176,21 @@ def nanoseconds(value: Any, unit: int) -> float | None:
         return math.nan
 
 
+def is_finite(value: Any) -> bool:
+    """Whether it is a number that a float holds: a document may hold an integer of any length."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _whole(value: Any) -> int | None:
     """A number of tokens, also where it was written as text or as a float."""
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = float(match[1]) if match is not None and not match[2] else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_finite(value):
         return None
     return int(value) if value == int(value) else None

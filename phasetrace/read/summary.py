@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from phasetrace.errors import TraceFormatError
 from phasetrace.model import Goal, Group, Table, TableHardware, TableModel
+from phasetrace.read.measured import is_finite
 from phasetrace.read.outline import outline
 from phasetrace.read.source import Source
 
@@ -121,8 +121,9 @@ class _Reader:
 
     def number(self, value: Any, where: str) -> float:
         """A finite number. Impossible ones (a negative time) are read: the diagnosis names them."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not is_finite(value):
             raise self.wrong(where, f"must be a number or null, not {_shown(value)}")
+        assert isinstance(value, int | float)
         return value
 
     def text(self, value: Any, where: str) -> str | None:

@@ -196,9 +196,8 @@ def campaign(readers: Sequence[str], inputs: int, seed: int, workers: int, say: 
                 came += counts
                 for finding in findings:
                     found += 1
-                    kept = (
-                        Path(tempfile.gettempdir()) / f"phasetrace-fuzz-{reader.split()[0]}-{found}".lower()
-                    )
+                    name = reader.split()[0].replace("/", "-").lower()
+                    kept = Path(tempfile.gettempdir()) / f"phasetrace-fuzz-{name}-{found}"
                     kept.write_bytes(finding.input)
                     say(f"{reader}: {finding.what} (kept as {kept})")
         total = ", ".join(f"{count:,} {what}" for what, count in sorted(came.items()))

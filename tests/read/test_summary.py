@@ -60,6 +60,7 @@ def test_an_impossible_number_is_read_for_the_diagnosis_to_name(tmp_path: Path) 
         ({"groups": [{"tpot": 1}]}, "groups[0].tpot is no key of summary/1; did you mean tpot_s?"),
         ({"groups": [{}, {"tpot_s": "fast"}]}, 'groups[1].tpot_s must be a number or null, not "fast"'),
         ({"groups": [{"tpot_s": True}]}, "groups[0].tpot_s must be a number or null, not true"),
+        ({"groups": [{"tpot_s": 10**400}]}, "groups[0].tpot_s must be a number or null, not 1000"),
         ({"groups": [{"streaming": 1}]}, "groups[0].streaming must be true, false or null"),
         ({"groups": [{"order": "second"}]}, "groups[0].order must be one of first, later"),
         ({"groups": [3]}, "groups[0] must be an object, not 3"),
