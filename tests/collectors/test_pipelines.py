@@ -14,7 +14,8 @@ import yaml
 
 from phasetrace.emit.sdk_spans import to_sdk_spans
 from phasetrace.mapping import SpanMaker
-from phasetrace.model import Interval
+from phasetrace.model import Interval, Recording
+from phasetrace.read import read
 from phasetrace.semconv import Attribute, Scope, SpanName
 from tests.builders import EPOCH, MS, recording, request, steps
 
@@ -93,19 +94,35 @@ def test_a_request_that_waited_long_is_kept_and_a_quick_one_is_not(root: Path) -
     assert slow == dict.fromkeys(conditions, True)
 
 
+def test_every_condition_keeps_traces_of_real_runs(root: Path) -> None:
+    policies = pipeline(root, "tempo")["processors"]["tail_sampling"]["policies"]
+    conditions = {p["name"]: p["ottl_condition"]["span"][0] for p in policies if "ottl_condition" in p}
+    runs = [read(path) for path in sorted((root / "tests" / "advise" / "recorded").glob("*.gz"))]
+    assert len(runs) > 5
+    found = {name: [fulfils(condition, run) for run in runs] for name, condition in conditions.items()}
+    assert {name: any(each) for name, each in found.items()} == dict.fromkeys(conditions, True)
+    assert not all(all(each) for each in found.values())
+
+
 def kept(condition: str, queue_ms: int, evicted: bool = False) -> bool:
     taken = steps(5, begin=EPOCH + queue_ms * MS)
     away = (Interval(int(taken.begin_ns[2]), int(taken.end_ns[2])),) if evicted else ()
     one = request(steps=taken, arrival_ns=EPOCH, received_ns=EPOCH, preemptions=away)
+    return fulfils(condition, recording(one, steps=[taken]))
+
+
+def fulfils(condition: str, recorded: Recording) -> bool:
+    """Whether one of the spans that an endpoint gets does."""
     found = CONDITION.fullmatch(condition)
     assert found is not None
     compare = operator.gt if found["sign"] == ">" else operator.lt
-    for group in SpanMaker(for_file=False).spans(recording(one, steps=[taken])):
+    for group in SpanMaker(for_file=False).spans(recorded):
         for span in to_sdk_spans(group):
             if found["name"] is not None:
                 if span.name == found["name"]:
                     return True
             elif (value := (span.attributes or {}).get(found["key"])) is not None:
+                assert isinstance(value, (int, float))
                 if compare(value, float(found["bound"])):
                     return True
     return False
