@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phasetrace.analyze.step_table import GC_COLUMN, OTHER_COLUMN, PART_ORDER, Rows, StepTable
-from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Request, recordable
+from phasetrace.analyze.step_table import GC_COLUMN, OTHER_COLUMN, PART_ORDER, Rows, StepTable, step_table
+from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Recording, Request, recordable
 
 HOW = " (`phasetrace run` does)"
 IN_PROCESS = ("transformers",)  # what comes before a call is the application's own time
@@ -59,10 +59,13 @@ class PauseClock:
         return int(self._sums[passed]) - max(0, int(self._ends[passed - 1]) - time)
 
 
+NO_STEPS = step_table(Recording())  # marks alone bound the phases
 NO_PAUSES = PauseClock(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def phases(request: Request, table: StepTable, pauses: PauseClock = NO_PAUSES) -> tuple[PhaseTime, ...]:
+def phases(
+    request: Request, table: StepTable = NO_STEPS, pauses: PauseClock = NO_PAUSES
+) -> tuple[PhaseTime, ...]:
     """The phases in time order; they sum to finished - arrival, the parts of a phase to the phase."""
     rows = table.rows(request)
     found: dict[Phase, Share] = {}

@@ -12,7 +12,6 @@ from opentelemetry.sdk.metrics.export import MetricReader
 
 from phasetrace.analyze import metrics
 from phasetrace.analyze.attribution import phases
-from phasetrace.analyze.step_table import step_table
 from phasetrace.emit.instruments import Instruments, Labels, Observe
 from phasetrace.mapping.recording_spans import service_name
 from phasetrace.mapping.request_attributes import model_name
@@ -33,7 +32,6 @@ from phasetrace.semconv import Metric
 KV_BLOCKS_TOTAL = "num_gpu_blocks"  # a fact of an engine core's process
 _NS = 1e9
 _STILL_S = 5.0  # an engine whose last step is older than this runs nothing: a gauge must not say otherwise
-_NO_STEPS = step_table(Recording())  # marks alone bound the phases
 _REASONS = tuple(Wait)
 
 
@@ -117,7 +115,7 @@ class Meters:
         if request.preemptions:
             yield Metric.PREEMPTIONS, len(request.preemptions), labels
         if request.status is RequestStatus.OK:
-            for phase in phases(request, _NO_STEPS):
+            for phase in phases(request):
                 if phase.ns:
                     yield Metric.PHASE_DURATION, phase.ns / _NS, labels | {A.PHASE.value: phase.phase.value}
 

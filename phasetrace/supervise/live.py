@@ -12,7 +12,6 @@ from typing import TextIO
 
 from phasetrace.analyze.attribution import phases
 from phasetrace.analyze.metrics import ttft_ns
-from phasetrace.analyze.step_table import step_table
 from phasetrace.model import Phase, Recording, Request, RequestStatus, Steps
 from phasetrace.render.ink import Ink
 from phasetrace.render.live import Now, live_line
@@ -23,7 +22,6 @@ STILL_S = 2.0  # what an engine without a step for so long runs is not known
 DRAWN_EVERY_S = 1.0  # more often nobody reads it
 PRINTED_EVERY_S = 5.0  # a line in a file, which cannot be drawn anew
 WIDTH_OF_FILES = 120
-_NO_STEPS = step_table(Recording())  # marks alone bound the phases
 
 
 class Live:
@@ -121,6 +119,6 @@ class Live:
     def _phases(self) -> dict[Phase, int]:
         found: dict[Phase, int] = {}
         for request in self._requests:
-            for phase in phases(request, _NO_STEPS):
+            for phase in phases(request):
                 found[phase.phase] = found.get(phase.phase, 0) + phase.ns
         return {phase: found[phase] for phase in Phase if phase in found}
