@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from phasetrace.emit.backlog import Backlog, Part, values
 from phasetrace.emit.exporters import (
     Listening,
     is_configured,
@@ -16,7 +16,7 @@ from phasetrace.emit.exporters import (
     span_exporter,
     wants_metrics,
 )
-from phasetrace.mapping import Detail, ResourceSpans, SpanMaker
+from phasetrace.mapping import Detail, SpanMaker
 from phasetrace.model import Recording, Stall
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from phasetrace.emit.metrics import Metrics
 
-WAITING = 65_536  # spans that may wait for a slow endpoint; about 100 MB of them as requests
+MOST_WAITING = 64 << 20  # bytes that may wait for a slow endpoint: as requests, some 50,000 spans
 PATIENCE_S = 5.0  # how long `close` waits for what is on its way
 _GIVING_UP_S = 1.0  # and then for the exporter to notice
+_LOOK_S = 1.0  # without spans, how often it is asked whether metrics are due
 _BATCH_SPANS = 512
-_VALUE = 32  # bytes, about
 _BATCH_VALUES = (
     65_536  # attribute values in a request: keeps it well under the 4 MiB that gRPC receivers accept
 )
@@ -44,41 +44,32 @@ class Delivery:
     error: str | None = None
 
 
-@dataclass(slots=True)
-class _Part:
-    """What one `send` brought."""
-
-    groups: list[ResourceSpans]
-    recording: Recording
-
-
 class Endpoint:
     """An OTLP endpoint and the one thread that talks to it.
 
-    When it is down or slow, spans wait, up to WAITING of them; further ones count as undelivered at once.
-    A recording that is whole has room for all: its spans are in memory anyway.
+    When it is down or slow, spans wait, up to MOST_WAITING bytes of them; beyond that the oldest are dropped
+    and count as undelivered. A recording that is `whole` has room for all: its spans are in memory anyway.
+    Metrics need not wait: each part is counted at once.
     """
 
     def __init__(
         self,
         exporter: SpanExporter,
         detail: Detail | str = Detail.AUTO,
-        url: str | None = None,
+        metrics: Metrics | None = None,
         whole: bool = False,
     ) -> None:
-        self._whole = whole
         self._exporter = exporter
-        self._url = url
+        self._metrics = metrics
         self._spans = SpanMaker(Detail(detail), for_file=False)
-        self._queue: queue.SimpleQueue[_Part | None] = queue.SimpleQueue()
+        self._backlog = Backlog(None if whole else MOST_WAITING)
         self._lock = threading.Lock()
-        self._total = self._delivered = self._waiting = 0
+        self._total = self._delivered = 0
         self._rejected = 0  # of the batch on its way
         self._error: str | None = None
         self._gave_up = False
         self._down = False  # the last batch failed
         self._listening = Listening()
-        self._metrics: Metrics | None = None
         self._thread = threading.Thread(target=self._work, name="phasetrace-otlp", daemon=True)
         self._thread.start()
 
@@ -94,28 +85,29 @@ class Endpoint:
         if url is None and not is_configured():
             return None
         refusals = _Refusals()
-        endpoint = cls(span_exporter(url, refusals), detail, url, whole)
+        endpoint = cls(span_exporter(url, refusals), detail, _metrics(url), whole)
         refusals.endpoint = endpoint
         return endpoint
 
     def send(self, recording: Recording, stalls: Iterable[Stall] = ()) -> None:
         """Hand over a part of the recording; returns at once. `stalls` explain some of its tokens."""
-        groups = list(self._spans.spans(recording, stalls))
-        spans = sum(map(len, groups))
-        with self._lock:
-            self._total += spans
-            if self._waiting + spans > WAITING and not self._whole:
-                self._error = self._error or "the endpoint is too slow"
-                return
-            self._waiting += spans
-        self._queue.put(_Part(groups, recording))
+        part = Part(list(self._spans.spans(recording, stalls)))
+        with suppress(Exception):  # metrics are worth less than spans: what goes wrong with them is not told
+            if self._metrics is not None:
+                self._metrics.record(recording)
+        if len(part):
+            dropped = self._backlog.put(part)
+            with self._lock:
+                self._total += len(part)
+                if dropped:
+                    self._error = self._error or "the endpoint is too slow"
 
     def close(self, patience_s: float = PATIENCE_S) -> Delivery:
         """Wait a little for what is on its way, then say what became of it all."""
-        self._queue.put(None)
+        self._backlog.end()
         self._thread.join(patience_s)
         if self._thread.is_alive():
-            self._error = self._error or self._listening.last or "no answer in time"
+            self._error = self._listening.last or self._error or "no answer in time"
             self._gave_up = True
             with suppress(Exception):
                 self._exporter.shutdown()  # ends the wait between two attempts
@@ -134,23 +126,22 @@ class Endpoint:
     def _work(self) -> None:
         self._listening.start()
         try:
-            while (part := self._queue.get()) is not None and not self._gave_up:
+            while (part := self._backlog.take(_LOOK_S)) is not None and not self._gave_up:
                 self._deliver(part)
             if not self._gave_up:
-                if not self._down:
-                    self._finish_metrics()
+                self._send_metrics(at_last=True)
                 self._exporter.shutdown()
         finally:
             self._listening.stop()
 
-    def _deliver(self, part: _Part) -> None:
+    def _deliver(self, part: Part) -> None:
         from phasetrace.emit.sdk_spans import to_sdk_spans
 
         for group in part.groups:
             for batch in _batches(to_sdk_spans(group)):
                 if not self._gave_up:
                     self._export(batch)
-        self._record(part)
+        self._send_metrics()
 
     def _export(self, batch: list[ReadableSpan]) -> None:
         from opentelemetry.sdk.trace.export import SpanExportResult
@@ -162,34 +153,22 @@ class Endpoint:
             taken = False
             self._error = type(error).__name__
         with self._lock:
-            self._waiting -= len(batch)
             self._down = not taken
             if taken:
                 self._delivered += len(batch) - min(self._rejected, len(batch))
             elif not self._gave_up:
                 self._error = self._listening.last or self._error or "the endpoint did not take them"
 
-    def _record(self, part: _Part) -> None:
-        """Metrics are worth less than spans: what goes wrong with them is not told."""
+    def _send_metrics(self, at_last: bool = False) -> None:
+        last = self._listening.last  # what is told at the end is why spans did not arrive
         with suppress(Exception):
-            if self._metrics is None and wants_metrics():
-                from phasetrace.emit.metrics import Metrics
-
-                self._metrics = Metrics(metric_exporter(self._url))
-                self._listening.stop()
-                self._listening.start()  # on the loggers of what was just imported, too
-            if self._metrics is not None:
-                self._metrics.record(part.recording)
-                if not self._down:
+            if self._metrics is not None and not self._down:
+                if at_last:
+                    self._metrics.export()
+                    self._metrics.close()
+                else:
                     self._metrics.export_if_due()
-
-    def _finish_metrics(self) -> None:
-        with suppress(Exception):
-            if self._metrics is not None:
-                last = self._listening.last
-                self._metrics.export()
-                self._metrics.close()
-                self._listening.last = last
+        self._listening.last = last
 
 
 class _Refusals:
@@ -202,21 +181,24 @@ class _Refusals:
             self.endpoint.count_rejected(spans, message)
 
 
-def _weight(value: object) -> int:
-    """How many values an attribute is worth: names in a trace may be of any length."""
-    if isinstance(value, (tuple, list)):
-        return len(value)
-    return 1 + len(value) // _VALUE if isinstance(value, str) else 1
+def _metrics(url: str | None) -> Metrics | None:
+    """Whatever keeps metrics from being sent, spans are."""
+    with suppress(Exception):
+        if wants_metrics():
+            from phasetrace.emit.metrics import Metrics
+
+            return Metrics(metric_exporter(url))
+    return None
 
 
 def _batches(spans: Iterable[ReadableSpan]) -> Iterator[list[ReadableSpan]]:
     batch: list[ReadableSpan] = []
-    values = 0
+    held = 0
     for span in spans:
         batch.append(span)
-        values += len(span.name) // _VALUE + sum(map(_weight, (span.attributes or {}).values()))
-        if len(batch) >= _BATCH_SPANS or values >= _BATCH_VALUES:
+        held += values(span.name, span.attributes)
+        if len(batch) >= _BATCH_SPANS or held >= _BATCH_VALUES:
             yield batch
-            batch, values = [], 0
+            batch, held = [], 0
     if batch:
         yield batch

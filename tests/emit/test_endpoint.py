@@ -5,21 +5,26 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 
 from phasetrace.emit import endpoint as module
+from phasetrace.emit.backlog import Part
 from phasetrace.emit.endpoint import Endpoint
 from phasetrace.errors import UsageError
 from phasetrace.mapping import SpanMaker
-from phasetrace.model import Recording, RequestStatus
+from phasetrace.model import Recording, RequestStatus, Samples, Usage
+from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Metric
-from tests.builders import generation, recording, request, steps
+from tests.builders import EPOCH, PROCESS, generation, recording, request, steps
 from tests.emit.receivers import GrpcReceiver, HttpReceiver, Received
+from tests.supervise.runs import until
 
 Make = Callable[..., Any]
 SPANS = (
@@ -151,18 +156,53 @@ def test_a_slow_receiver_holds_nobody_up(receiver: Make) -> None:
     assert delivery.error == "no answer in time"
 
 
-def test_what_waits_is_bounded(receiver: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITING", 3 * SPANS)
+def test_what_waits_is_bounded_and_the_oldest_is_dropped(
+    receiver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Part(list(SpanMaker(for_file=False).spans(generation())))
+    monkeypatch.setattr(module, "MOST_WAITING", 3 * one.nbytes)
     taker = receiver(slow=True)
     endpoint = opened(taker.url)
-    for n in range(50):
+    endpoint.send(generation(name="r0", stream=0))
+    until(lambda: taker.requests)
+    for n in range(1, 50):
         endpoint.send(generation(name=f"r{n}", stream=n))
-    assert endpoint._queue.qsize() <= 3
     taker.hold.set()
     delivery = endpoint.close()
     assert (delivery.delivered, delivery.undelivered) == (3 * SPANS, 47 * SPANS)
     assert len(taker.spans) == delivery.delivered
     assert delivery.error == "the endpoint is too slow"
+    arrived = [pair.value.string_value for s in taker.spans for pair in s.attributes if pair.key == A.ID]
+    assert arrived == ["r0", "r48", "r49"]  # the first was on its way
+
+
+def test_requests_whose_spans_were_dropped_are_in_the_metrics(
+    receiver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 1)
+    taker = receiver(slow=True)
+    endpoint = opened(taker.url)
+    for n in range(20):
+        endpoint.send(generation(name=f"r{n}", stream=n))
+    taker.hold.set()
+    assert endpoint.close().undelivered
+    found = {metric.name: metric for metric in taker.metrics}
+    duration = found["gen_ai.server.request.duration"].histogram.data_points
+    assert sum(point.count for point in duration) == 20
+
+
+def test_what_makes_no_spans_does_not_wait(receiver: Make) -> None:
+    taker = receiver(slow=True)
+    endpoint = opened(taker.url)
+    endpoint.send(generation())
+    until(lambda: taker.requests)
+    times = np.array([EPOCH])
+    endpoint.send(Recording(samples=(Samples(PROCESS, None, times, {Usage.CPU: np.array([1])}),)))
+    waits = weakref.ref(times)
+    del times
+    assert waits() is None
+    taker.hold.set()
+    assert endpoint.close().undelivered == 0
 
 
 def test_many_spans_go_in_requests_that_receivers_accept(receiver: Make) -> None:
