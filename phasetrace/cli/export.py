@@ -20,7 +20,6 @@ FORMATS: dict[str, Callable[[Breakdown], Iterator[bytes]]] = {
     "perfetto": lambda found: _perfetto(found),
 }
 BINARY = ("otlp-proto",)
-ADDRESSES = ("http://", "https://", "grpc://", "grpcs://")
 PATIENCE_S = 600.0  # for all to be delivered
 
 
@@ -37,12 +36,16 @@ def command(sources: tuple[str, ...], form: str, output: str | None) -> int:
     looking at in ui.perfetto.dev. INPUT is whatever `diagnose` reads.
     """
     from phasetrace import analyze
+    from phasetrace.emit import address
 
+    output = None if output == "-" else output
     if output is None and form in BINARY and sys.stdout.isatty():
         raise UsageError(f"{form} is binary and not for a terminal; name a file with -o")
-    sent = output is not None and output.startswith(ADDRESSES)
+    sent = output is not None and address.is_meant(output)
     if sent and form != "otlp":
         raise UsageError(f"{form} is for files; an endpoint takes --to otlp")
+    if sent:
+        address.check(output)
     found = analyze.breakdown(inputs.read(sources))
     if output is None:
         sys.stdout.buffer.writelines(FORMATS[form](found))

@@ -21,7 +21,9 @@ from phasetrace import supervise
     show_default=True,
     help="Where the trace goes; an existing one is kept as trace.1.json.",
 )
-@click.option("--otlp", metavar="URL", help="Send the spans to this OTLP endpoint as well.")
+@click.option(
+    "--otlp", metavar="URL", help="Send the spans to this OTLP endpoint as well, like http://localhost:4318."
+)
 @click.option(
     "--detail",
     type=click.Choice(supervise.DETAILS),

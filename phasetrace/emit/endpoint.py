@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from phasetrace.emit.address import is_configured
 from phasetrace.emit.backlog import Backlog, Part, values
 from phasetrace.emit.exporters import (
     Listening,
-    is_configured,
     metric_exporter,
     span_exporter,
     wants_metrics,

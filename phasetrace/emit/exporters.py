@@ -12,35 +12,16 @@ import re
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
-from phasetrace.errors import UsageError
+from phasetrace.emit import address
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
     from opentelemetry.sdk.trace.export import SpanExporter
 
 Rejected = Callable[[int, str], None]  # spans that a receiver did not take, and what it said
-GRPC, HTTP = "grpc", "http/protobuf"
-_GRPC_PORT = 4317
-_PATHS = {"traces": "/v1/traces", "metrics": "/v1/metrics"}
 _LONGEST = 160  # characters of an error that is told
 _CAUSES = "Connection refused|Name or service not known|timed out|certificate verify failed"
-_SCHEMES = ("http", "https", "grpc", "grpcs")
-
-
-def is_configured() -> bool:
-    """Whether the environment names an endpoint for traces."""
-    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return False
-    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-    return any(os.environ.get(name) for name in names)
-
-
-def check(url: str | None) -> None:
-    """Raise UsageError for an address or protocol that cannot be used, without importing an exporter."""
-    if url is not None or is_configured():
-        _protocol(url, "TRACES")
 
 
 def metrics_exporters() -> set[str]:
@@ -60,76 +41,22 @@ def span_exporter(url: str | None, rejected: Rejected) -> SpanExporter:
     Raises:
         UsageError: the address or the protocol cannot be used.
     """
-    if _protocol(url, "TRACES") == GRPC:
-        return _grpc_span_exporter(_grpc_address(url), rejected)
+    if address.protocol(url, "TRACES") == address.GRPC:
+        return _grpc_span_exporter(address.grpc_address(url), rejected)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return OTLPSpanExporter(endpoint=_http_address(url, "traces"), session=_session(rejected))
+    return OTLPSpanExporter(endpoint=address.http_address(url, "traces"), session=_session(rejected))
 
 
 def metric_exporter(url: str | None) -> MetricExporter:
     """The same for metrics."""
-    if _protocol(url, "METRICS") == GRPC:
+    if address.protocol(url, "METRICS") == address.GRPC:
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
 
-        return Grpc(**_grpc_address(url))
+        return Grpc(**address.grpc_address(url))
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http
 
-    return Http(endpoint=_http_address(url, "metrics"), session=_session(None))
-
-
-def _protocol(url: str | None, signal: str) -> str:
-    asked = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or os.environ.get(
-        "OTEL_EXPORTER_OTLP_PROTOCOL"
-    )
-    address = (
-        url
-        or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
-        or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    )
-    parts = _parts(address) if address else None
-    if parts is not None and parts.scheme.startswith(GRPC):
-        return GRPC
-    if asked:
-        if asked not in (GRPC, HTTP):
-            raise UsageError(f"OTEL_EXPORTER_OTLP_PROTOCOL={asked} is not supported; use {GRPC} or {HTTP}")
-        return asked
-    return GRPC if parts is not None and parts.port == _GRPC_PORT else HTTP
-
-
-def _parts(address: str) -> Any:
-    if "://" not in address:
-        address = f"http://{address}"
-    try:
-        parts = urlsplit(address)
-        _ = parts.port  # raises where it is no number
-    except ValueError as error:
-        raise UsageError(f"{address} is no address of an endpoint: {error}") from None
-    if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise UsageError(f"{address} is no address of an endpoint; give one like http://localhost:4318")
-    return parts
-
-
-def _http_address(url: str | None, signal: str) -> str | None:
-    """The whole address of a signal; None leaves it to the exporter to ask the environment."""
-    if url is None:
-        return None
-    parts = _parts(url)
-    path = parts.path.rstrip("/")
-    for known in _PATHS.values():  # the address of one signal stands for its neighbours
-        path = path.removesuffix(known)
-    return str(urlunsplit((parts.scheme, parts.netloc, path + _PATHS[signal], parts.query, "")))
-
-
-def _grpc_address(url: str | None) -> dict[str, Any]:
-    if url is None:
-        return {}
-    parts = _parts(url)
-    secure = parts.scheme in ("https", "grpcs")
-    return {
-        "endpoint": f"{'https' if secure else 'http'}://{parts.netloc}",
-        "insecure": not secure,
-    }
+    return Http(endpoint=address.http_address(url, "metrics"), session=_session(None))
 
 
 def _session(rejected: Rejected | None) -> Any:
@@ -161,7 +88,7 @@ def _session(rejected: Rejected | None) -> Any:
     return session
 
 
-def _grpc_span_exporter(address: dict[str, Any], rejected: Rejected) -> SpanExporter:
+def _grpc_span_exporter(where: dict[str, Any], rejected: Rejected) -> SpanExporter:
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
     class Looking(OTLPSpanExporter):
@@ -172,7 +99,7 @@ def _grpc_span_exporter(address: dict[str, Any], rejected: Rejected) -> SpanExpo
             if self._client is not None:
                 self._client = _LookingClient(self._client, rejected)
 
-    return Looking(**address)
+    return Looking(**where)
 
 
 class _LookingClient:

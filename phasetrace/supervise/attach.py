@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from phasetrace.emit import exporters
+from phasetrace.emit import address
 from phasetrace.errors import PhasetraceError
 from phasetrace.supervise import environment, follow, output
 from phasetrace.supervise.folder import Folder, make_folder
@@ -46,7 +46,7 @@ def instrument(options: RunOptions) -> None:
     if _Attached.folder is not None or environment.joined(os.environ) is not None:
         return
     output.check(options.output)
-    exporters.check(options.otlp)
+    address.check(options.otlp)
     folder = make_folder(options.spool)
     _start_follower(folder, options)
     _Attached.folder, _Attached.owner = folder, os.getpid()

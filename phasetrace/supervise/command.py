@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
-from phasetrace.emit import exporters, scrape
+from phasetrace.emit import address, scrape
 from phasetrace.errors import UsageError
 from phasetrace.supervise import child, environment, output, signals
 from phasetrace.supervise.background import Background
@@ -35,7 +35,7 @@ def run(command: Sequence[str], options: RunOptions) -> RunResult:
         say("joins the run it is part of, whose trace will hold this too", options.quiet)
         child.replace(command, outer)
     output.check(options.output)
-    exporters.check(options.otlp)
+    address.check(options.otlp)
     scrape.address(options.metrics)  # raises where it is none
     folder = make_folder(options.spool)
     try:

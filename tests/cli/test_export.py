@@ -49,8 +49,9 @@ def test_what_real_tools_wrote_is_written_and_read_back_equal(path: Path, form: 
     assert (found.defects, found.processes) == (given.defects, given.processes)
 
 
-def test_to_stdout(foreign: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main(["export", str(foreign), "--to", "perfetto"]) == 0
+@pytest.mark.parametrize("output", [[], ["-o", "-"]])
+def test_to_stdout(output: list[str], foreign: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["export", str(foreign), "--to", "perfetto", *output]) == 0
     assert json.loads(capsysbinary.readouterr().out)["traceEvents"]
 
 
@@ -68,6 +69,27 @@ def test_to_an_endpoint(tmp_path: Path, capsys: Captured, monkeypatch: pytest.Mo
     assert f"delivered 6 spans to {receiver.url}" in capsys.readouterr().err
     assert main(["export", str(recorded), "--to", "otlp", "-o", receiver.url]) == 2
     assert "6 spans were not delivered" in capsys.readouterr().err
+
+
+def test_an_address_without_a_scheme(tmp_path: Path, capsys: Captured) -> None:
+    recorded = tmp_path / "trace.json"
+    recorded.write_bytes(b"".join(to_lines(to_spans(generation(tokens=4)))))
+    receiver = HttpReceiver()
+    try:
+        host_and_port = receiver.url.removeprefix("http://")
+        assert main(["export", str(recorded), "--to", "otlp", "-o", host_and_port]) == 0
+    finally:
+        receiver.stop()
+    assert len(receiver.spans) == 6
+
+
+@pytest.mark.parametrize(
+    "url", ["htp://localhost:4318", "localhost:99999", "http://", "unix:///run/otel.sock"]
+)
+def test_an_address_that_is_none_is_told_before_anything_is_read(url: str, capsys: Captured) -> None:
+    assert main(["export", "there-is-none.json", "--to", "otlp", "-o", url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{url} is no address of an endpoint; give one like" in line
 
 
 def test_an_endpoint_takes_nothing_else(foreign: Path, capsys: Captured) -> None:
