@@ -127,6 +127,15 @@ def lead(
         return (unknown(evidence, not_enough, why), *findings)
     if evidence.goal_stated and not_enough:
         # Whoever states a goal asks for the bound, and a rule that could name it lacks a measurement.
-        why = f"nothing is wrong that it shows, but what bounds {evidence.goal} was not measured"
+        why = f"{_best(found)}, but what bounds {evidence.goal} was not measured"
         return (unknown(evidence, not_enough, why), *findings)
     return (healthy(evidence, not_enough), *findings)
+
+
+def _best(found: list[Candidate]) -> str:
+    """What can be said of a recording in which nothing is worth a change."""
+    if not found:
+        return "nothing is wrong that it shows"
+    best = max(found, key=lambda candidate: candidate.weight)
+    most = f"{best.finding.cause}, {percent(best.weight)}"
+    return f"no fix that it shows brings {percent(WORTH)} (the most: {most})"

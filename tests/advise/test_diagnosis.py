@@ -5,8 +5,12 @@ from dataclasses import replace
 import pytest
 
 from phasetrace.advise import diagnose
+from phasetrace.advise.diagnosis import lead
+from phasetrace.advise.evidence import gather
+from phasetrace.advise.ranking import Candidate, Tier
 from phasetrace.analyze import breakdown
-from phasetrace.model import Ceilings, Diagnosis, Goal, Recording, RequestStatus
+from phasetrace.model import Ceilings, Diagnosis, Goal, NotEnoughData, Recording, RequestStatus
+from phasetrace.semconv import Cause
 from tests.advise import scenes
 
 
@@ -122,3 +126,14 @@ def test_a_stated_goal_asks_for_the_bound() -> None:
     assert "--engine-config" in found.findings[0].recommendation
     large = scenes.chat(model={"weight_bytes": 14_000_000_000, "device": "cuda"})
     assert of(large, goal=Goal.TPOT, ceilings=Ceilings(2e12)).cause == "bandwidth-bound"
+
+
+def test_what_is_not_worth_a_change_is_named_where_the_bound_is_unknown() -> None:
+    evidence = replace(gather(breakdown(scenes.chat())), goal=Goal.TPOT, goal_stated=True)
+    small = [
+        Candidate(of(scene, goal=Goal.E2E).findings[0], Tier.MEASURED, weight)
+        for scene, weight in ((scenes.padding(), 0.04), (scenes.stream_consumer(), 0.12))
+    ]
+    question = (NotEnoughData(Cause.BANDWIDTH_BOUND, "the bandwidth"),)
+    assert "the most: stream-consumer, 12 %" in lead(evidence, small, question)[0].evidence[0]
+    assert "nothing is wrong that it shows" in lead(evidence, [], question)[0].evidence[0]
