@@ -13,6 +13,7 @@ from rich.text import Text
 
 BAR = re.compile("\x1b\\[38;(5;\\d+)m(█+)\x1b\\[0m")
 INDENTED = re.compile(r'x="([\d.]+)"( y="[\d.]+" textLength=")([\d.]+)("[^>]*>)((?:&#160;)+)')
+FETCHED = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # rich has fonts come from a network
 CELL = 12.2  # how wide rich makes a character
 
 
@@ -26,7 +27,7 @@ def picture(ansi: str, title: str) -> str:
     )
     for line in lines:
         console.print(Text.from_ansi(line), soft_wrap=True)
-    return INDENTED.sub(moved, console.export_svg(title=title))
+    return INDENTED.sub(moved, FETCHED.sub("", console.export_svg(title=title)))
 
 
 def moved(text: re.Match[str]) -> str:
