@@ -2,6 +2,6 @@
 
 from phasetrace.advise.diagnosis import diagnose
 from phasetrace.advise.goals import parse_slo
-from phasetrace.advise.table import diagnose_table
+from phasetrace.advise.table.diagnosis import diagnose_table
 
 __all__ = ["diagnose", "diagnose_table", "parse_slo"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from phasetrace.advise import goals
+from phasetrace.advise.causes import RULES as CAUSES
 from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.ranking import WORTH, Candidate, rank, recorded
 from phasetrace.advise.rules import RULES
@@ -28,8 +29,11 @@ from phasetrace.model import (
 )
 from phasetrace.semconv import Cause
 
-STEPPED = frozenset(rule.__name__.replace("_", "-") for rule in RULES)
+STEPPED = frozenset(rule.__name__.replace("_", "-") for rule in RULES) | {
+    r.cause for r in CAUSES if r.in_steps
+}
 TABLE_RULE = {rule.__name__.replace("_", "-"): rule for rule in TABLE_RULES}
+TABLE_RULE |= {rule.cause: rule.on_table for rule in CAUSES}
 UNEXPLAINED = 0.05  # of the time: DESIGN.md section 8; with more, the trace does not explain itself
 
 
@@ -47,9 +51,10 @@ def diagnose(
     evidence = gather(breakdown, ceilings, table)
     chosen, why = goals.choose_goal(breakdown, evidence.load, goal, slo)
     evidence = replace(evidence, goal=chosen, goal_stated=bool(goal or slo), slo=slo)
-    answers = [rule(evidence) for rule in RULES]
+    answers = [rule(evidence) for rule in RULES] + [rule.on_steps(evidence) for rule in CAUSES]
     open_questions = [answer for answer in answers if isinstance(answer, NotEnoughData)]
     found = [recorded(answer, chosen) for answer in answers if isinstance(answer, Finding)]
+    found += [answer for answer in answers if isinstance(answer, Candidate)]
     found += told(evidence, {question.cause for question in open_questions})
     answered = {candidate.finding.cause for candidate in found}
     not_enough = tuple(question for question in open_questions if question.cause not in answered)

@@ -186,27 +186,6 @@ KNOBS: dict[Cause, Knobs] = {
         "llama.cpp": ("llama-server --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on",),
         "transformers": ('model.generate(**inputs, cache_implementation="quantized")',),
     },
-    Cause.HOST_GAP: {
-        "vllm": ("--async-scheduling",),
-        "sglang": ("# leave out --disable-overlap-schedule",),
-    },
-    Cause.GC_PAUSE: {
-        "vllm": ("gc.freeze()  # after warm-up, in the engine's process",),
-        "sglang": ("curl -X POST http://HOST:PORT/freeze_gc  # after warm-up",),
-        "transformers": ("import gc; gc.collect(); gc.freeze()  # after warm-up",),
-    },
-    Cause.CPU_STARVED: {
-        "vllm": ("docker run --cpus 16 ...", "VLLM_CPU_OMP_THREADS_BIND=0-15  # on CPU devices"),
-        "transformers": ("torch.set_num_threads(PHYSICAL_CORES)",),
-        "llama.cpp": ("llama-server --threads PHYSICAL_CORES --numa distribute",),
-    },
-    Cause.STREAM_CONSUMER: {
-        "transformers": (
-            "streamer = TextIteratorStreamer(tokenizer)  # generate in a thread, consume in another",
-        ),
-        "vllm": ("--stream-interval 8",),
-        "sglang": ("--stream-interval 8",),
-    },
     Cause.FRONTEND: {
         "vllm": ("--api-server-count 4",),
         "sglang": ("--tokenizer-worker-num 4",),

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from phasetrace.advise.causes import gc_pause, stream_consumer
 from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.rules import (
     batching,
     decode,
     frontend,
-    host,
     prefill,
     prefix,
     queue,
@@ -23,6 +23,7 @@ from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, Prefi
 from phasetrace.model import Sequence as Row
 from tests import builders
 from tests.advise import scenes
+from tests.advise.asked import ask
 from tests.builders import EPOCH, MS
 
 LARGE: Mapping[str, Any] = {"weight_bytes": 14_000_000_000, "device": "cuda", "layers": 32}
@@ -123,22 +124,22 @@ def test_frontend() -> None:
 
 
 def test_stream_consumer() -> None:
-    assert host.stream_consumer(evidence(scenes.chat())) is None
-    assert isinstance(host.stream_consumer(evidence(scenes.stream_consumer())), Finding)
+    assert ask(stream_consumer, scenes.chat()) is None
+    assert isinstance(ask(stream_consumer, scenes.stream_consumer()), Finding)
 
 
 def test_a_streamer_that_waits_for_the_device_is_not_to_blame() -> None:
     on_gpu = scenes.stream_consumer(model=LARGE)
-    assert isinstance(host.stream_consumer(evidence(on_gpu)), NotEnoughData)
-    assert host.stream_consumer(evidence(on_device(on_gpu, 0.97))) is None
-    found = host.stream_consumer(evidence(on_device(on_gpu, 0.3)))
+    assert isinstance(ask(stream_consumer, on_gpu), NotEnoughData)
+    assert ask(stream_consumer, on_device(on_gpu, 0.97)) is None
+    found = ask(stream_consumer, on_device(on_gpu, 0.3))
     assert isinstance(found, Finding)
     assert found.confidence == "medium"
 
 
 def test_gc_pause() -> None:
-    assert host.gc_pause(evidence(scenes.chat())) is None
-    assert isinstance(host.gc_pause(evidence(scenes.collected())), Finding)
+    assert ask(gc_pause, scenes.chat()) is None
+    assert isinstance(ask(gc_pause, scenes.collected()), Finding)
 
 
 def test_long_prompt() -> None:

@@ -7,8 +7,11 @@ from pkgutil import iter_modules
 
 import pytest
 
-from phasetrace.advise import rules
+from phasetrace.advise import causes, rules
+from phasetrace.advise.causes import RULES as CAUSES
 from phasetrace.advise.evidence import gather
+from phasetrace.advise.ranking import Candidate
+from phasetrace.advise.rule import Rule
 from phasetrace.advise.rules import RULES
 from phasetrace.analyze import breakdown
 from phasetrace.model import Finding, NotEnoughData, Recording
@@ -35,6 +38,14 @@ def test_every_public_function_of_a_rules_module_is_a_rule() -> None:
 def test_a_rule_is_named_like_its_cause_and_documented(rule: rules.Rule) -> None:
     assert Cause(rule.__name__.replace("_", "-"))
     assert rule.__doc__
+
+
+@pytest.mark.parametrize("rule", CAUSES, ids=lambda rule: rule.cause)
+def test_a_cause_is_one_module_that_says_what_to_change_and_what_it_costs(rule: Rule) -> None:
+    module = import_module(f"{causes.__name__}.{rule.cause.replace('-', '_')}")
+    assert module.RULE is rule
+    assert module.__doc__ and rule.in_table.__doc__ and (rule.in_steps is None or rule.in_steps.__doc__)
+    assert rule.words.fix.endswith(".") and rule.words.tradeoff.endswith(".")
 
 
 @pytest.mark.parametrize("cause", [cause.value for cause in Cause])
@@ -73,3 +84,16 @@ def test_a_rule_answers_whatever_it_is_given(rule: rules.Rule, recording: Record
         assert answer.evidence and answer.recommendation and answer.commands
         assert answer.confidence in ("high", "medium", "low")
         assert 0 <= answer.share <= 1
+
+
+@pytest.mark.parametrize("rule", CAUSES, ids=lambda rule: rule.cause)
+@pytest.mark.parametrize("recording", SCENES, ids=range(len(SCENES)))
+def test_a_rule_answers_whatever_steps_it_is_given(rule: Rule, recording: Recording) -> None:
+    answer = rule.on_steps(gather(breakdown(recording)))
+    if isinstance(answer, NotEnoughData):
+        assert answer.measure and answer.cause == rule.cause
+    if isinstance(answer, Candidate):
+        found = answer.finding
+        assert found.cause == rule.cause and found.evidence and found.recommendation and found.commands
+        assert found.confidence in ("high", "medium", "low")
+        assert 0 <= found.share <= 1

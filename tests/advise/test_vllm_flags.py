@@ -1,5 +1,6 @@
 """The flags that findings name are those of the vLLM that the tests run."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from phasetrace.advise.knobs import KNOBS
 from tests.conftest import ENGINES
 
+CAUSES = Path(__file__).parents[2] / "phasetrace" / "advise" / "causes"
 RULES = Path(__file__).parents[2] / "phasetrace" / "advise" / "rules"
 # `vllm serve` and its frontend define these beside the engine's own
 PLACES = ("engine/arg_utils.py", "entrypoints")
@@ -29,6 +31,12 @@ def named() -> set[str]:
     found = {
         flag for knobs in KNOBS.values() for said in knobs.get("vllm", ()) for flag in FLAG.findall(said)
     }
+    for path in CAUSES.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == "vllm":
+                        found |= set(FLAG.findall(ast.unparse(value)))
     for path in RULES.glob("*.py"):
         found |= set(FLAG.findall(path.read_text(encoding="utf-8")))
     return found - OTHERS

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phasetrace.advise.table import diagnose_table
+from phasetrace.advise import diagnose_table
 from phasetrace.analyze import breakdown
 from phasetrace.analyze.as_table import table_of
 from phasetrace.model import Group, Part, Process, Recording, Steps, Table, TableHardware, TableModel

@@ -3,7 +3,3 @@
 The joint: a table comes in as `model.Table`, a `model.Diagnosis` goes out, as from a recording. Between stand
 `view` (a group with what holds for all, and pairs of groups) and `rules` (one function a cause).
 """
-
-from phasetrace.advise.table.diagnosis import diagnose_table
-
-__all__ = ["diagnose_table"]

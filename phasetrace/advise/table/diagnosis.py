@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from phasetrace.advise.causes import RULES as CAUSES
 from phasetrace.advise.ranking import WORTH, Candidate, Tier, rank
 from phasetrace.advise.table.answer import candidate
 from phasetrace.advise.table.breakdown import breakdown
@@ -34,7 +35,7 @@ def diagnose_table(
 
 
 def _ask(seen: View) -> tuple[list[Candidate], tuple[NotEnoughData, ...]]:
-    answers = [rule(seen) for rule in RULES]
+    answers = [rule(seen) for rule in RULES] + [rule.on_table(seen) for rule in CAUSES]
     found = rank([a for a in answers if isinstance(a, Candidate)])
     return found, tuple(a for a in answers if isinstance(a, NotEnoughData))
 

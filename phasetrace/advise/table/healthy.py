@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from phasetrace.advise.knobs import to_record
+from phasetrace.advise.ranking import WORTH
 from phasetrace.advise.table.answer import SIXTEEN_BITS, Candidate, Tier
 from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.step import NEAR
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import seconds, times
 from phasetrace.model import Finding, Goal
 from phasetrace.semconv import Cause, CausePhase
-
-NEAR = 1.7  # times a well set-up engine's time: as in rules.step
-WORTH = 0.15  # of the goal's metric: DESIGN.md section 8
 
 
 def healthy(view: View, found: list[Candidate]) -> Finding | None:

@@ -7,29 +7,16 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from phasetrace.advise import diagnose_table
-from phasetrace.advise.table import contrast
-from phasetrace.advise.table.rules import (
-    admission,
-    client,
-    data,
-    extras,
-    faults,
-    host,
-    load,
-    neighbours,
-    placement,
-    prefill,
-    queue,
-    reading,
-    step,
-)
+from phasetrace.advise import causes, diagnose_table
+from phasetrace.advise.table import contrast, placement, queue, rules, step
 from phasetrace.model import Group, Table
 from phasetrace.read import read_any
 from phasetrace.semconv import Cause
@@ -138,8 +125,11 @@ def test_any_table_is_answered(seed: int) -> None:
 
 
 def thresholds() -> list[tuple[ModuleType, str]]:
-    modules = [admission, client, contrast, data, extras, faults, host, load, neighbours, placement]
-    modules += [prefill, queue, reading, step]
+    modules = [contrast, placement, queue, step]
+    for package in (causes, rules):
+        modules += [
+            import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)
+        ]
     named = [
         (module, name)
         for module in modules

@@ -8,7 +8,6 @@ from phasetrace.advise.table.rules import (
     client,
     extras,
     faults,
-    host,
     load,
     neighbours,
     placement,
@@ -47,8 +46,4 @@ RULES: tuple[Rule, ...] = (
     load.many_sequences,
     placement.interconnect,
     step.kv_growth,
-    host.host_gap,
-    host.gc_pause,
-    host.cpu_starved,
-    host.stream_consumer,
 )

@@ -7,17 +7,8 @@ import math
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried, without
 from phasetrace.advise.table.contrast import like_with_like
-from phasetrace.advise.table.rules.queue import (
-    OFFERED,
-    OWNS,
-    Queue,
-    at_cap,
-    beyond_reach,
-    kv_full,
-    memory_full,
-    slots_full,
-    waits,
-)
+from phasetrace.advise.table.queue import OFFERED, OWNS, Queue, at_cap, beyond_reach, memory_full, waits
+from phasetrace.advise.table.rules.queue import kv_full, slots_full
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times

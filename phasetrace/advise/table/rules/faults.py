@@ -6,15 +6,16 @@ from dataclasses import replace
 
 from phasetrace.advise.table.answer import Answer, Gain, Tier, candidate, modelled, tried
 from phasetrace.advise.table.contrast import SAME, Pair
-from phasetrace.advise.table.rules.step import FAR, _flat
+from phasetrace.advise.table.placement import PLACED
 from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.step import FAR
+from phasetrace.advise.table.step import flat as _flat
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import seconds
 from phasetrace.analyze.physics import bytes_of
 from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
-PLACED = ("n_gpu_layers", "gpu_layers", "num_gpu_layers", "ngl", "num_gpu")
 LONGER = 2.0  # times the output
 PROPORTION = (
     0.5  # of the growth of the output is seen in the time of a token: recomputing grows with the square

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
-from phasetrace.advise.table.rules.queue import MORE_SLOTS, _more, at_cap
+from phasetrace.advise.table.queue import MORE_SLOTS, at_cap
+from phasetrace.advise.table.queue import more_throughput as _more
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.table.answer import Answer, Tier, candidate, measured, modelled, tried
+from phasetrace.advise.table.queue import evicts
 from phasetrace.advise.table.rules.admission import PASSING
-from phasetrace.advise.table.rules.queue import evicts
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds, times

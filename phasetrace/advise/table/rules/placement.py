@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from phasetrace.advise.knobs import PARALLEL
 from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried, without
-from phasetrace.advise.table.rules.faults import PLACED
-from phasetrace.advise.table.rules.step import FAR, _flat
+from phasetrace.advise.table.placement import PLACED, unread
 from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.step import FAR
+from phasetrace.advise.table.step import flat as _flat
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
 from phasetrace.analyze import expected, physics
@@ -17,8 +18,6 @@ OFFLOADED = ("cpu_offload_gb", "offload_gb", "n_cpu_moe", "cpu_moe", "cpu_offloa
 FASTEST_LINK = 64e9  # bytes a second: PCIe 5.0 x16; offloaded weights cannot come faster
 USUAL_LINK = 25e9  # bytes a second: PCIe 4.0 x16 as measured
 OWNS = 0.3  # of a step
-UNUSED = 0.02  # of the time: samplers round to whole percents, and a device that decodes shows tens of them
-BUSY = 0.85  # of the cores: as in rules.host
 SCALED = 0.75  # of the step with fewer devices is what twice as many should not exceed
 
 
@@ -83,16 +82,6 @@ def weight_offload(view: View) -> Answer:
         weight=max(0.5, min(0.95, crossing / s.step)) if s.step else 0.6,
         confidence="high" if h.offloaded_gb or layers is not None or s.knob(*OFFLOADED) else "medium",
     )
-
-
-def unread(s: Setting) -> bool:
-    """Whether the device was busy for less of each step than reading the weights from its memory takes."""
-    used = s.group.gpu_utilization
-    if used is None or s.table.hardware.kind == "cpu" or s.group.cpu_utilization is None:
-        return False
-    if s.group.cpu_utilization < BUSY:
-        return False
-    return used <= UNUSED or bool(s.step and s.step_floor and used * s.step < 0.5 * s.step_floor)
 
 
 def _placed(s: Setting) -> float:

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 from phasetrace.advise.table.answer import Answer, Tier, candidate, modelled, tried
 from phasetrace.advise.table.setting import Setting
+from phasetrace.advise.table.step import FAR, FLAT, HALF, NEAR
+from phasetrace.advise.table.step import flat as _flat
+from phasetrace.advise.table.step import stepped as _stepped
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds, times
 from phasetrace.analyze.physics import bytes_of
 from phasetrace.model import Goal
 from phasetrace.semconv import Cause
 
-NEAR = 1.7  # times a well set-up engine's step: engines and their versions differ by about that much
 READS = 0.38  # of the step is reading, by the data sheet: with less, something else is what takes the time
-FAR = 2.2  # times: beyond, something other than reading takes most of the step
-FLAT = 1.25  # times the step, while the batch grows: measuring error alone makes that
-MORE_ROWS = 4.0  # times the batch: less shows nothing about what a sequence costs
 KV_OWNS = 0.38  # of the bytes read: above, halving the KV cache brings more than most fixes of the weights
 LONG_CONTEXT = 2000  # tokens: below, the KV cache of a sequence is a hundredth of most models' weights
 SEEN = 0.15  # of what a step reads: from there on a growing KV cache can be what makes it longer
@@ -27,7 +26,6 @@ EAGER = ("enforce_eager", "disable_cuda_graph", "no_cuda_graph")
 COMPILED = 3.0
 LAUNCHES_S = 10e-3  # of a step, for each layer, at the most: ten times what eager Python takes on a fast core
 MANY_LAYERS = 100  # where their number is not known
-HALF = 0.5  # of the bytes: 16-bit weights as 8-bit ones, or a 16-bit KV cache as an 8-bit one
 
 
 def bandwidth_bound(view: View) -> Answer:
@@ -212,24 +210,6 @@ def _known_reason(view: View, s: Setting) -> bool:
     same = all(x.dtype == s.dtype for x in view.settings)  # else the other one tells what it matters
     wide = same and bytes_of(s.dtype) == 4.0 and s.table.hardware.kind != "cpu"  # not for matrix units
     return bool(s.table.hardware.offloaded_gb) or s.knobs.get("use_cache") is False or wide
-
-
-def _stepped(view: View) -> Setting | None:
-    """The group in question, else the first whose step time is known and that does no better."""
-    if view.subject.step is not None:
-        return view.subject
-    better = [pair.better for pair in view.pairs if pair.worse is view.subject]
-    return next((s for s in view.settings if s.step is not None and s not in better), None)
-
-
-def _flat(view: View) -> tuple[Setting, Setting] | None:
-    """Two groups whose batch differs much and whose step does not."""
-    for low in view.settings:
-        for high in view.settings:
-            if low.width and high.width and high.width >= MORE_ROWS * low.width and low.tpot and high.tpot:
-                if high.tpot <= FLAT * low.tpot:
-                    return low, high
-    return None
 
 
 def _eager(s: Setting) -> bool | None:

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.rules.cpu import cpu_starved
-from phasetrace.analyze import breakdown
+from phasetrace.advise.causes import cpu_starved
 from phasetrace.analyze.host_use import host_use
 from phasetrace.model import Finding, Recording, Samples, Usage
 from tests.advise import scenes
+from tests.advise.asked import ask
 from tests.builders import EPOCH, MS, PROCESS
 
 
@@ -26,26 +25,22 @@ def looked_at(
     return replace(recording, samples=(Samples(PROCESS, None, times, columns), *device))
 
 
-def evidence(recording: Recording) -> Evidence:
-    return gather(breakdown(recording))
-
-
 def test_threads_that_wait_for_a_cpu_half_the_time_are_starved() -> None:
-    finding = cpu_starved(evidence(looked_at(scenes.calls(), [0, 400, 800, 1200], [0, 400, 800, 1200])))
+    finding = ask(cpu_starved, looked_at(scenes.calls(), [0, 400, 800, 1200], [0, 400, 800, 1200]))
     assert isinstance(finding, Finding)
     assert finding.cause == "cpu-starved" and "50 %" in finding.evidence[0]
     assert finding.prediction is not None and 1.2 < finding.prediction.ratio < 2
 
 
 def test_a_few_percent_are_what_any_host_has() -> None:
-    assert cpu_starved(evidence(looked_at(scenes.calls(), [0, 400, 800], [0, 10, 20]))) is None
+    assert ask(cpu_starved, looked_at(scenes.calls(), [0, 400, 800], [0, 10, 20])) is None
 
 
 def test_without_samples_or_without_the_count_there_is_nothing_to_say() -> None:
-    assert cpu_starved(evidence(scenes.calls())) is None
+    assert ask(cpu_starved, scenes.calls()) is None
     unread = looked_at(scenes.calls(), [0, 400, 800], [0, 0, 0])
     unread.samples[0].columns[Usage.CPU_DELAY][:] = -1
-    assert cpu_starved(evidence(unread)) is None
+    assert ask(cpu_starved, unread) is None
 
 
 def test_only_the_time_of_the_requests_counts() -> None:
