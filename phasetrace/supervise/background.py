@@ -51,13 +51,12 @@ class Background(threading.Thread):
         from phasetrace.supervise.drain import Drain
         from phasetrace.supervise.live import Live
         from phasetrace.supervise.outlets import Outlets
+        from phasetrace.supervise.trace import Trace
 
         options = self._options
         live = Live() if options.live else None
-        outlets = Outlets(
-            options.output, self._folder.rest, options.otlp, options.detail, options.metrics, live
-        )
-        self._folder.leave_note(options.output, os.getpid(), begun=True)
+        trace = Trace(options.output, self._folder.rest, options.detail, self._begun)
+        outlets = Outlets(trace, options.otlp, options.detail, options.metrics, live)
         drain = Drain(self._folder.spool, outlets, self._left_off)
         while not self._finishing.wait(TURN_S):
             drain.turn()
@@ -71,3 +70,6 @@ class Background(threading.Thread):
         drain.close()
         self.still_running = drain.running
         self.written = outlets.close()
+
+    def _begun(self) -> None:
+        self._folder.leave_note(self._options.output, os.getpid(), begun=True)

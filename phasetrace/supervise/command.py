@@ -117,7 +117,7 @@ def tell(command: Sequence[str], options: RunOptions, folder: Folder, background
     else:
         if not folder.spool.is_dir():
             say(f"{folder.spool} was deleted while the command ran: what came after that is lost")
-        for line in summary.troubles(background.written, background.still_running):
+        for line in summary.troubles(options.output, background.written, background.still_running):
             say(line)
         if not options.quiet:
             sys.stderr.write(summary.of_run(command, options.output, folder, background.written))

@@ -23,7 +23,7 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
     """The summary of a run, or why there is nothing to sum up."""
     if written.failure:
         return ""
-    recording = read(trace) if trace.stat().st_size else Recording()
+    recording = read(trace) if written.begun else Recording()
     if not recording.requests:
         why = why_nothing(command, python_versions(folder.spool), recording)
         return f"phasetrace: nothing was recorded: {why}\n"
@@ -39,7 +39,7 @@ def of_trace(trace: Path) -> str:
     return _of(recording, trace) if recording.requests else "phasetrace: the trace holds no requests\n"
 
 
-def troubles(written: Written, still_running: int) -> list[str]:
+def troubles(trace: Path, written: Written, still_running: int) -> list[str]:
     """What the user has to know even with --quiet, a line each."""
     failures = (
         written.failure,
@@ -48,6 +48,8 @@ def troubles(written: Written, still_running: int) -> list[str]:
         written.page_failure,
     )
     lines = [line for line in failures if line]
+    if not written.begun and trace.exists():
+        lines.append(f"{trace} is as it was: this run recorded nothing")
     if still_running:
         processes = "process that was recorded runs" if still_running == 1 else "recorded processes run"
         lines.append(f"{still_running} {processes} on; the trace has what they did so far")

@@ -10,6 +10,7 @@ import pytest
 from phasetrace.model import Recording
 from phasetrace.read import read
 from phasetrace.supervise.outlets import Outlets
+from phasetrace.supervise.trace import Trace
 from tests import builders
 from tests.supervise.runs import Runs, app
 
@@ -66,36 +67,8 @@ def test_certificate_that_is_not_there_does_not_end_the_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(tmp_path / "missing.pem"))
-    outlets = Outlets(tmp_path / "trace.json", tmp_path / "rest.json", "grpcs://127.0.0.1:9", "auto")
+    trace = Trace(tmp_path / "trace.json", tmp_path / "rest.json", "auto", begun=lambda: None)
+    outlets = Outlets(trace, "grpcs://127.0.0.1:9", "auto")
     outlets.write(Recording(requests=(builders.request(),)))
     outlets.close()
     assert len(read(tmp_path / "trace.json").requests) == 1
-
-
-def test_what_cannot_be_written_goes_to_the_rest(tmp_path: Path) -> None:
-    outlets = Outlets(tmp_path / "missing" / "trace.json", tmp_path / "rest.json", None, "auto")
-    outlets.write(Recording(requests=(builders.request(),)))
-    written = outlets.close()
-    assert written.failure is not None
-    assert written.rest_failure is None
-    assert len(read(tmp_path / "rest.json").requests) == 1
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-def test_a_trace_that_is_deleted_meanwhile_goes_to_the_rest(tmp_path: Path, parts: int) -> None:
-    outlets = Outlets(tmp_path / "trace.json", tmp_path / "rest.json", None, "auto")
-    outlets.write(Recording(requests=(builders.request(),)))
-    (tmp_path / "trace.json").unlink()
-    for number in range(1, parts):
-        outlets.write(Recording(requests=(builders.request(f"more{number}"),)))
-    written = outlets.close()
-    assert "was deleted" in (written.failure or "") and written.rest_failure is None
-    assert len(read(tmp_path / "rest.json").requests) == parts
-
-
-def test_neither_can_be_written(tmp_path: Path) -> None:
-    outlets = Outlets(tmp_path / "missing" / "trace.json", tmp_path / "missing" / "rest.json", None, "auto")
-    outlets.write(Recording(requests=(builders.request(),)))
-    written = outlets.close()
-    assert written.failure is not None
-    assert written.rest_failure is not None

@@ -104,6 +104,24 @@ def test_existing_trace_is_kept(runs: Runs) -> None:
     assert runs.trace.with_name("trace.1.json").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "command", [["pyton", "app.py"], [PYTHON, "typo.py"], [PYTHON, "-c", "1/0"], ["true"]]
+)
+def test_existing_trace_stays_where_nothing_was_recorded(runs: Runs, command: list[str]) -> None:
+    runs.trace.write_text("mine")
+    for options in ([], ["--quiet"]):
+        done = runs.run(command, *options)
+        started = command[0] != "pyton"
+        assert (f"{runs.trace} is as it was: this run recorded nothing" in done.stderr) is started
+        assert "mine" == runs.trace.read_text()
+    assert list(runs.folder.glob("trace*")) == [runs.trace] and runs.left == []
+
+
+def test_nothing_recorded_leaves_no_trace(runs: Runs) -> None:
+    assert "as it was" not in runs.run(["true"]).stderr
+    assert not runs.trace.exists()
+
+
 def test_run_inside_run_joins(runs: Runs) -> None:
     inner = Runs(runs.folder / "inner")
     done = runs.run(inner.words(app("generate", 2)))
