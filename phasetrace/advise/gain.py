@@ -17,7 +17,8 @@ from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown
 METRIC = {Goal.TTFT: "ttft_s", Goal.TPOT: "tpot_s", Goal.E2E: "e2e_s", Goal.THROUGHPUT: "throughput_tok_s"}
 MOST_SAVED = 0.999  # of the time: a closed form that claims more has left its range
 SEEN = 1.01  # times better: with less, there is nothing to promise
-LEAST_DOUBT = 0.05  # of a saving: runs of one program on one machine differ by this much
+RUNS_DIFFER = 0.05  # of the metric: two runs of one program on one machine, with nothing changed
+LEAST_DOUBT = 0.05  # of a saving, however alike the requests are
 MOST_DOUBT = 0.5
 
 
@@ -72,9 +73,10 @@ def predict_rates(evidence: Evidence, ratios: Sequence[float]) -> Prediction | N
 
 
 def prediction(goal: Goal, before: float, after: float, low: float, high: float) -> Prediction:
-    """With the ratio that is above 1 when better."""
+    """With the ratio that is above 1 when better; to be met by another run, which differs in any case."""
     ratio = after / before if goal is Goal.THROUGHPUT else before / after
-    return Prediction(METRIC[goal], before, after, min(low, after), max(high, after), ratio)
+    low, high = min(low, after) * (1 - RUNS_DIFFER), max(high, after) * (1 + RUNS_DIFFER)
+    return Prediction(METRIC[goal], before, after, low, high, ratio)
 
 
 def won(found: Prediction | None) -> float:
