@@ -31,15 +31,18 @@ class Workload:
     separate_streams: bool  # overlapping requests ran as calls of their own, not in one batch of an engine
 
     @property
+    def back_to_back(self) -> bool:
+        """Calls one after the other without a pause: what they ask was all there from the start."""
+        return self.concurrency < OVERLAP and self.idle_share <= IDLE_SHARE and not self.building
+
+    @property
     def loop(self) -> bool:
-        """Many prompts one after the other without a pause: work that was all there from the start."""
+        """Many prompts one after the other without a pause, whose answers nobody waits for one by one."""
         return (
-            self.requests >= LOOP
-            and self.concurrency < OVERLAP
-            and self.idle_share <= IDLE_SHARE
+            self.back_to_back
+            and self.requests >= LOOP
             and self.prompts_per_call < BATCH
             and not self.streaming
-            and not self.building
         )
 
     @property

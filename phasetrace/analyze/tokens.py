@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Request
 
@@ -17,6 +20,21 @@ def new_prompt_tokens(request: Request) -> int | None:
 def padding_tokens(request: Request) -> int:
     """Padding in the prompts of a request's sequences."""
     return sum(sequence.padding_tokens or 0 for sequence in request.sequences)
+
+
+def padding_if_sorted(requests: Sequence[Request]) -> int:
+    """Padding that stays where the prompts of all are sorted by length, as many a batch as before."""
+    prompts = iter(sorted(s.prompt_tokens or 0 for request in requests for s in request.sequences))
+    return sum(_padding(list(islice(prompts, len(request.sequences)))) for request in requests)
+
+
+def padding_to_longest(requests: Iterable[Request]) -> int:
+    """Padding that stays where each batch is padded to its own longest prompt, and no further."""
+    return sum(_padding([s.prompt_tokens or 0 for s in request.sequences]) for request in requests)
+
+
+def _padding(prompts: Sequence[int]) -> int:
+    return max(prompts, default=0) * len(prompts) - sum(prompts)
 
 
 def padded_decode_tokens(request: Request) -> int | None:

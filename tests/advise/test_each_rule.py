@@ -181,6 +181,10 @@ def test_padding() -> None:
     found = prefill.padding(evidence(scenes.padding()))
     assert isinstance(found, Finding)
     assert "like length" in found.recommendation
+    loop = prefill.padding(evidence(scenes.padding(gap_ms=1)))
+    assert isinstance(loop, Finding)
+    assert "sorted by length, 3,104 of these would stay" in loop.evidence
+    assert loop.ns < found.ns
     fixed = scenes.chat(rows=[Row(20, 492, 32, "length")] * 4)
     found = prefill.padding(evidence(fixed))
     assert isinstance(found, Finding)

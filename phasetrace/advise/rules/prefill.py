@@ -7,7 +7,7 @@ import statistics
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, doubt, fewer_read, predict, prefill_saved
 from phasetrace.advise.words import count, percent, seconds, times
-from phasetrace.analyze.tokens import padding_tokens
+from phasetrace.analyze.tokens import padding_if_sorted, padding_to_longest, padding_tokens
 from phasetrace.model import Finding, Goal, NotEnoughData, Phase, Request
 from phasetrace.semconv import Cause
 
@@ -68,12 +68,16 @@ def padding(evidence: Evidence) -> Finding | NotEnoughData | None:
     if not computed or padded < PADDING_SHARE * computed:
         return None
     prefill = sum(r.phase_ns(Phase.PREFILL) for r in batches)
-    saved = min(prefill_saved(evidence, padded, computed), prefill * padded / computed)
+    everywhere = all(s.padding_tokens for r in batches for s in r.request.sequences)
+    calls = [r.request for r in batches]
+    at_hand = len(calls) > 1 and evidence.load is not None and evidence.load.back_to_back
+    left = padding_to_longest(calls) if everywhere else padding_if_sorted(calls) if at_hand else 0
+    fewer = max(0, padded - left)
+    saved = min(prefill_saved(evidence, fewer, computed), prefill * fewer / computed)
     after_end = sum(r.padded_decode_tokens or 0 for r in batches)
     decode = 0.0
     if evidence.step is not None and evidence.step.per_row_ns:
         decode = evidence.step.per_row_ns * after_end
-    everywhere = all(s.padding_tokens for r in batches for s in r.request.sequences)
     return Finding(
         cause=Cause.PADDING,
         phase=Phase.PREFILL,
@@ -84,6 +88,11 @@ def padding(evidence: Evidence) -> Finding | NotEnoughData | None:
             f"{percent(padded / computed)} of the prompt positions computed were padding:"
             f" {padded:,} of {computed:,} in {count(len(batches), 'batch', 'batches')}",
             f"prefill of these batches took {seconds(prefill)}",
+            *(
+                (f"sorted by length, {left:,} of these would stay",)
+                if at_hand and left and not everywhere
+                else ()
+            ),
             f"{count(after_end, 'row')} of decode were computed after their own end of sequence",
         ),
         recommendation=(
@@ -101,7 +110,11 @@ def padding(evidence: Evidence) -> Finding | NotEnoughData | None:
             )
         ),
         tradeoff="Answers come in another order; keep each prompt's index.",
-        prediction=predict(evidence, Saving(first_ns=saved, decode_ns=decode, least=0.6, most=1.15)),
+        # What stays is counted, where it is known which prompts there are; else they come as they come.
+        prediction=predict(
+            evidence,
+            Saving(first_ns=saved, decode_ns=decode, least=0.85 if everywhere or at_hand else 0.5, most=1.05),
+        ),
     )
 
 
