@@ -88,6 +88,11 @@ class Evidence:
         return self.total_ns
 
     @property
+    def whole(self) -> str:
+        """The same in words."""
+        return "the time to first tokens" if self.goal is Goal.TTFT else "all time"
+
+    @property
     def stepped(self) -> bool:
         """Whether the steps were recorded that these requests decoded in."""
         return any(self.table.decode_rows(r.request) is not None for r in self.requests)

@@ -41,56 +41,12 @@ BLOCKS = ("num_gpu_blocks",)  # KV blocks that the engine has
 Knobs = dict[str, tuple[str, ...]]
 
 KNOBS: dict[Cause, Knobs] = {
-    Cause.SLOTS_FULL: {
-        "vllm": ("--max-num-seqs 16  # or more: until the KV cache is used up",),
-        "sglang": ("--max-running-requests 16",),
-        "tgi": ("--max-concurrent-requests 256 --max-batch-size 16",),
-        "tensorrt-llm": ("trtllm-serve --max_batch_size 16",),
-        "llama.cpp": ("llama-server --parallel 16 --cont-batching",),
-        "transformers": ("model.generate_batch(prompt_ids, generation_config)  # continuous batching",),
-    },
-    Cause.KV_FULL: {
-        "vllm": (
-            "--gpu-memory-utilization 0.95 --kv-cache-dtype fp8",
-            "--max-model-len N  # what requests really need",
-        ),
-        "sglang": ("--mem-fraction-static 0.9 --kv-cache-dtype fp8_e5m2",),
-        "tgi": ("--max-total-tokens N --cuda-memory-fraction 0.95",),
-        "tensorrt-llm": ("kv_cache_config: {free_gpu_memory_fraction: 0.95, dtype: fp8}",),
-        "llama.cpp": ("llama-server --ctx-size N --cache-type-k q8_0 --cache-type-v q8_0",),
-    },
-    Cause.PREEMPTION: {
-        "vllm": (
-            "--max-num-seqs N  # below what preempts",
-            "--gpu-memory-utilization 0.95 --kv-cache-dtype fp8",
-        ),
-        "sglang": ("--schedule-conservativeness 1.3 --mem-fraction-static 0.9",),
-    },
-    Cause.TOKEN_BUDGET: {
-        "vllm": (
-            "--max-num-batched-tokens 8192",
-            "--long-prefill-token-threshold 1024  # a long prompt leaves room for short ones",
-        ),
-        "sglang": ("--chunked-prefill-size 8192 --max-prefill-tokens 16384",),
-        "tgi": ("--max-batch-prefill-tokens 8192",),
-        "tensorrt-llm": ("trtllm-serve --max_num_tokens 8192",),
-        "llama.cpp": ("llama-server --ubatch-size 2048 --batch-size 4096",),
-    },
     Cause.SMALL_PREFILL_CHUNK: {
         "vllm": ("--max-num-batched-tokens 4096",),
         "sglang": ("--chunked-prefill-size 4096",),
         "tgi": ("--max-batch-prefill-tokens 4096",),
         "tensorrt-llm": ("trtllm-serve --max_num_tokens 4096",),
         "llama.cpp": ("llama-server --ubatch-size 1024 --batch-size 2048",),
-    },
-    Cause.PREFILL_INTERFERENCE: {
-        "vllm": ("--max-num-batched-tokens 512  # smaller chunks between decode steps",),
-        "sglang": (
-            "--chunked-prefill-size 512",
-            "--disaggregation-mode prefill  # and decode on other devices",
-        ),
-        "tgi": ("--max-batch-prefill-tokens 2048 --waiting-served-ratio 1.2",),
-        "llama.cpp": ("llama-server --ubatch-size 256",),
     },
     Cause.PREFIX_NOT_REUSED: {
         "vllm": ("--enable-prefix-caching",),
@@ -161,15 +117,6 @@ KNOBS: dict[Cause, Knobs] = {
         "sglang": ("--grammar-backend xgrammar",),
         "transformers": ("model.generate(**inputs, repetition_penalty=1.0)",),
     },
-    Cause.GRAMMAR_COMPILE: {
-        "vllm": ("--structured-outputs-config.backend xgrammar",),
-        "sglang": ("--grammar-backend xgrammar",),
-    },
-    Cause.LORA: {
-        "vllm": ("model.merge_and_unload().save_pretrained(path)  # PEFT, then serve the merged model",),
-        "transformers": ("model = model.merge_and_unload()",),
-        "sglang": ("model.merge_and_unload().save_pretrained(path)  # PEFT, then serve the merged model",),
-    },
     Cause.MANY_SEQUENCES: {
         "vllm": ("SamplingParams(n=1)",),
         "transformers": ("model.generate(**inputs, num_beams=1, num_return_sequences=1)",),
@@ -185,11 +132,6 @@ KNOBS: dict[Cause, Knobs] = {
         "sglang": ("--kv-cache-dtype fp8_e5m2",),
         "llama.cpp": ("llama-server --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on",),
         "transformers": ('model.generate(**inputs, cache_implementation="quantized")',),
-    },
-    Cause.FRONTEND: {
-        "vllm": ("--api-server-count 4",),
-        "sglang": ("--tokenizer-worker-num 4",),
-        "transformers": ("AutoTokenizer.from_pretrained(path, use_fast=True)",),
     },
     Cause.WARM_UP: {
         "vllm": (

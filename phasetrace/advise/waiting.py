@@ -13,6 +13,8 @@ from phasetrace.advise.queueing import Queue
 from phasetrace.advise.words import seconds
 from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown, Wait
 
+MOSTLY = 0.5  # of the waiting is for one thing: then that is what to change first
+UNTOLD = "why requests wait: free slots, KV blocks and the token budget of each step"
 SMALLER_KV = 2.0  # times the room: an 8-bit cache instead of a 16-bit one; more memory brings about as much
 LEFT = 0.7  # of a gain in throughput: a load has a beginning and an end, with fewer open
 SPARE = 0.9  # of the KV blocks: engines keep a few back

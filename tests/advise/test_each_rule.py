@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from phasetrace.advise.causes import gc_pause, stream_consumer
+from phasetrace.advise.causes import frontend, gc_pause, slots_full, stream_consumer
 from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.rules import (
     batching,
     decode,
-    frontend,
     prefill,
     prefix,
-    queue,
     speculation,
     step_cost,
 )
@@ -112,13 +110,13 @@ def test_small_batch_does_not_promise_what_arithmetic_forbids() -> None:
 
 
 def test_frontend() -> None:
-    assert frontend.frontend(evidence(scenes.chat())) is None
+    assert ask(frontend, scenes.chat()) is None
     early = [replace(r, arrival_ns=r.arrival_ns - 300 * MS) for r in scenes.chat().requests]
-    found = frontend.frontend(evidence(replace(scenes.chat(), requests=tuple(early))))
+    found = ask(frontend, replace(scenes.chat(), requests=tuple(early)))
     assert isinstance(found, Finding)
     assert "before it calls the model" in found.recommendation
     tokenizing = [replace(r, tokenize_ns=290 * MS) for r in early]
-    found = frontend.frontend(evidence(replace(scenes.chat(), requests=tuple(tokenizing))))
+    found = ask(frontend, replace(scenes.chat(), requests=tuple(tokenizing)))
     assert isinstance(found, Finding)
     assert "Tokenise" in found.recommendation
 
@@ -312,9 +310,9 @@ def crowd(step_ms: Mapping[int, float], cap: int = 8) -> Recording:
 
 
 def test_slots_full() -> None:
-    assert queue.slots_full(evidence(scenes.chat())) is None
-    assert isinstance(queue.slots_full(evidence(crowd({2: 10.0, 8: 11.0}))), Finding)
-    assert queue.slots_full(evidence(crowd({2: 10.0, 8: 40.0}))) is None
+    assert ask(slots_full, scenes.chat()) is None
+    assert isinstance(ask(slots_full, crowd({2: 10.0, 8: 11.0})), Finding)
+    assert ask(slots_full, crowd({2: 10.0, 8: 40.0})) is None
 
 
 def test_no_kv_cache_does_not_extrapolate_from_nearly_equal_lengths() -> None:

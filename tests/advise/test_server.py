@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from phasetrace.advise import diagnose
-from phasetrace.advise.evidence import gather
-from phasetrace.advise.rules.adapters import lora
+from phasetrace.advise.causes import lora
 from phasetrace.advise.waiting import slowed
 from phasetrace.analyze import breakdown
 from phasetrace.model import Diagnosis, Finding, Goal, Part, PrefixChunk, Recording
 from phasetrace.semconv import Cause
+from tests.advise.asked import ask
 from tests.advise.server import Asked, load, serve
 from tests.builders import MS
 
@@ -154,7 +154,7 @@ def adapted(recording: Recording, every: int, slower: float) -> Recording:
 @pytest.mark.parametrize(("slower", "cause"), [(2.0, True), (1.02, False)])
 def test_adapters_that_make_steps_longer(slower: float, cause: bool) -> None:
     recording = adapted(serve(load(40, 200), settings={"lora": True}), 2, slower)
-    found = lora(replace(gather(breakdown(recording)), goal=Goal.TPOT))
+    found = ask(lora, recording, goal=Goal.TPOT)
     assert isinstance(found, Finding) is cause
 
 

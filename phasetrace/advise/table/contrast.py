@@ -98,6 +98,11 @@ def like_with_like(worse: Setting, better: Setting, goal: Goal) -> float | None:
     return None
 
 
+def over(one: float | None, other: float | None) -> float | None:
+    """How many times the other, where both are known."""
+    return one / other if one and other and other > 0 else None
+
+
 NUMBERS = {
     Goal.TTFT: ("ttft_s", "ttft_p95_s", "ttft_p99_s", "client_ttft_s"),
     Goal.TPOT: ("tpot_s", "itl_p50_s", "itl_p99_s"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from phasetrace.advise.ranking import WORTH
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds
 from phasetrace.model import Goal
 
-OWNS = 0.3  # of the goal's metric: a part below that is not what to change first
 REDONE = 0.05  # of the tokens computed again: what preemption costs, before the waits
 EVICTED = 0.05  # of the requests
 AT_CAP = 0.85  # of the cap runs: a sampled mean lies below a cap that binds whenever it is sampled
@@ -47,7 +47,7 @@ def waits(view: View, s: Setting) -> Queue | None:
     whole = s.e2e if view.goal in (Goal.E2E, Goal.THROUGHPUT) else s.ttft
     if queue is not None:
         whole = max(whole or 0.0, queue)
-        if whole <= 0 or queue < OWNS * whole:
+        if whole <= 0 or queue < WORTH * whole:
             return None
         return Queue(
             queue / whole,

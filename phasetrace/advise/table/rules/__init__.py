@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from phasetrace.advise.table.answer import Rule
 from phasetrace.advise.table.rules import (
-    admission,
-    client,
     extras,
     faults,
     load,
-    neighbours,
     placement,
     prefill,
-    queue,
     reading,
     step,
 )
 
 RULES: tuple[Rule, ...] = (
-    client.client_gate,
-    client.client_buffered_stream,
-    client.frontend,
-    queue.slots_full,
-    queue.kv_full,
-    admission.overload,
-    admission.token_budget,
-    admission.grammar_compile,
     prefill.warm_up,
     prefill.long_prompt,
     reading.prefix_not_reused,
@@ -35,14 +23,11 @@ RULES: tuple[Rule, ...] = (
     step.bandwidth_bound,
     step.launch_bound,
     load.small_batch,
-    neighbours.prefill_interference,
-    neighbours.preemption,
     placement.weight_offload,
     faults.no_kv_cache,
     faults.slow_kernel,
     extras.speculation_loss,
     extras.logits_processing,
-    extras.lora,
     load.many_sequences,
     placement.interconnect,
     step.kv_growth,
