@@ -94,7 +94,10 @@ class Offered:
 
 
 def offered(requests: list[Request]) -> Offered | None:
-    """None for a burst, or for too few to tell: a batch of prompts is no load that goes on."""
+    """None for a burst, or for too few to tell: a batch of prompts is no load that goes on.
+
+    Where none ended while others came, the rate at which they are served is unknown.
+    """
     spans = [Interval(r.arrival_ns, r.finished_ns) for r in requests if r.finished_ns is not None]
     if len(spans) < STEADY:
         return None
@@ -110,5 +113,7 @@ def offered(requests: list[Request]) -> Offered | None:
     half = begins[0] + arriving // 2
     seconds = max(1, int(begins[-1] - half)) / 1e9
     served = int(((ends > half) & (ends <= begins[-1])).sum()) / seconds
+    if not served:
+        return None
     rate = int((begins > half).sum()) / seconds
     return Offered(rate, served, float(last.mean() / max(first.mean(), 1.0)))

@@ -67,7 +67,7 @@ def promised(evidence: Evidence, held: Queue, reason: Wait, raised: float) -> Pr
     then = max(held.running, min(raised, held.open_requests))
     # No more is served than is offered.
     load, most = evidence.offered, math.inf
-    if load is not None and load.served:
+    if load is not None:
         most = max(1.0, load.rate / load.served)
     likely, least, highest = (
         min(most, 1 / (1 - held.held + held.held / gain)) for gain in evidence.shared.gain(held.running, then)

@@ -81,6 +81,11 @@ def test_a_burst_is_no_overload() -> None:
     assert Cause.OVERLOAD not in [finding.cause for finding in found.findings]
 
 
+def test_where_none_ended_while_they_came_no_rate_is_known() -> None:
+    found = said(serve(load(20, 20, output=80)))
+    assert Cause.OVERLOAD not in [finding.cause for finding in found.findings]
+
+
 @pytest.mark.parametrize("goal", [Goal.TTFT, Goal.E2E])
 def test_a_served_load_has_no_such_cause(goal: Goal) -> None:
     found = said(serve(load(60, 200)), goal)
