@@ -27,6 +27,7 @@ class PrefillCost:
     fixed_ns: float | None
     per_token_ns: float
     longest: int  # new tokens of the longest prefill seen
+    typical: float  # of the median one
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
     average = float(
         np.median(times) / np.median(tokens)
     )  # medians: one stalled prefill is no cost of a token
-    longest = int(tokens.max())
+    longest, typical = int(tokens.max()), float(np.median(tokens))
     if len(points) < FEWEST_POINTS or longest < LEAST_RANGE * tokens.min():
-        return PrefillCost(None, average, longest)
+        return PrefillCost(None, average, longest, typical)
     fixed, per_token = non_negative(np.stack([np.ones(len(tokens)), tokens], axis=1), times)
-    return PrefillCost(fixed, per_token or average, longest)
+    return PrefillCost(fixed, per_token or average, longest, typical)
 
 
 def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:

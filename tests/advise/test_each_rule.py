@@ -67,6 +67,15 @@ def test_no_kv_cache() -> None:
     assert decode.no_kv_cache(evidence(without_steps(scenes.no_kv_cache()))) is None
 
 
+def test_a_cache_wins_more_where_arithmetic_binds_early() -> None:
+    def wins(device: str, computed: int) -> float:
+        scene = scenes.no_kv_cache(model={"device": device, "dtype": "float32"}, computed=computed)
+        found = decode.no_kv_cache(evidence(scene))
+        return found.prediction.ratio if isinstance(found, Finding) and found.prediction else 1.0
+
+    assert wins("cpu", 150) > wins("cuda", 1_000) > wins("cuda", 150) == 1.0
+
+
 def test_no_kv_cache_is_seen_without_the_setting() -> None:
     assert isinstance(decode.no_kv_cache(evidence(scenes.no_kv_cache(settings={}))), Finding)
 

@@ -18,12 +18,14 @@ from phasetrace.semconv import Cause
 
 SUGGESTED_BATCH = 16  # sequences: weights are read once for all; beyond, memory and waiting need thought
 UNEVEN = 0.8  # of the throughput: prompts and answers of a batch differ in length
-CHEAPER = 4  # times: by so much a decoding row may undercut a token of a short prompt, measured on CPU
 FEW = 8  # sequences: all common devices carry more for one reading of the weights
 WAITING = 0.1  # of the time in the queue: with more, the load is there already
-# Times a prompt's token, for a decoding row on a CPU: cores work badly on few rows; 1.4 to 3 measured.
-ON_CPU = 2.0
-DEARER = 4  # times a token of a prompt, for a decoding row: measured on one CPU core with a small model
+# A decoding row over a token of a prompt: likely, at the dearest, at the cheapest. On a CPU 16 rows cost 0.9
+# to 1.9 tokens each, with prompts of 14 to 1,000 tokens, models of 256 to 1,024 wide and one or two threads
+# (transformers 5.24, 32-bit weights). Elsewhere kernels for few rows and for many differ by more.
+CPU_ROW = (1.4, 2.2, 0.7)
+ROW = (1.0, 4.0, 0.25)
+SEEN_ROWS = 1.5  # times, either way: where steps with more and fewer rows were seen
 WORTH = 1.15  # times: the line below which DESIGN.md calls a system healthy
 
 
@@ -148,11 +150,10 @@ def _batching(evidence: Evidence, batch: int) -> Prediction | None:
     decoded = [(r, n) for r in evidence.requests if (n := decode_steps(r.request, evidence.table))]
     if load is None or step is None or not decoded or evidence.breakdown.throughput_tok_s is None:
         return None
-    now = step.typical_ns
-    each = _token_costs(evidence, now)
+    each = _row_costs(evidence, batch)
     if each is None:
         return None
-    likely, dearest = each
+    likely, dearest, cheapest = each
     decode = sum(r.phase_ns(Phase.DECODE) for r, _ in decoded) / len(evidence.requests)
     prefill = evidence.phase_ns(Phase.PREFILL) / len(evidence.requests)
     new = statistics.mean(r.new_prompt_tokens or 1 for r in evidence.requests)
@@ -170,21 +171,25 @@ def _batching(evidence: Evidence, batch: int) -> Prediction | None:
 
     before = evidence.breakdown.throughput_tok_s
     likely_ratio = ratio(likely) * ragged
-    low, high = ratio(dearest) * ragged * UNEVEN, ratio(likely / CHEAPER)
+    low, high = ratio(dearest) * ragged * UNEVEN, ratio(cheapest)
     return prediction(Goal.THROUGHPUT, before, before * likely_ratio, before * low, before * high)
 
 
-def _token_costs(evidence: Evidence, step_ns: float) -> tuple[float, float] | None:
-    """What one more sequence adds to a step: likely, and at the dearest."""
-    if evidence.step is not None and evidence.step.per_row_ns is not None:
-        return evidence.step.per_row_ns, evidence.step.per_row_ns * 1.5
-    cost = evidence.prefill
+def _row_costs(evidence: Evidence, batch: int) -> tuple[float, float, float] | None:
+    """What one more sequence adds to a step, ns: likely, at the dearest, at the cheapest."""
+    step, cost = evidence.step, evidence.prefill
+    if step is None:
+        return None
+    if step.per_row_ns is not None:
+        return step.per_row_ns, step.per_row_ns * SEEN_ROWS, step.per_row_ns / SEEN_ROWS
     if cost is None:
         return None
-    row = ON_CPU if evidence.model is not None and evidence.model.device == "cpu" else 1.0
-    if cost.fixed_ns is not None and cost.fixed_ns > 0:
-        return cost.per_token_ns * row, cost.per_token_ns * row * 2
-    # One length of prompt only: its prefill read the weights, too, which a decode step takes about as long
-    # for. Attention, and products of few rows, make a decoding row dearer on a small model.
-    likely = max(0.0, cost.per_token_ns - step_ns / max(1, cost.longest))
-    return likely * row, cost.per_token_ns * DEARER
+    token = cost.per_token_ns
+    if not cost.fixed_ns and cost.typical > 1:
+        # One length of prompt only. Its prefill read the weights, too, which is what a step of one row does
+        token = max(0.0, cost.per_token_ns * cost.typical - step.typical_ns) / (cost.typical - 1)
+    on_cpu = evidence.model is not None and evidence.model.device == "cpu"
+    likely, dearest, cheapest = CPU_ROW if on_cpu else ROW
+    if cost.typical <= batch:
+        likely = 1.0  # a prefill was a forward pass over no more rows than the batch will have
+    return token * likely, token * dearest, token * cheapest

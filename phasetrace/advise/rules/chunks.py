@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
+from phasetrace.advise.ridge import GPU, ridge
 from phasetrace.advise.words import percent, seconds
 from phasetrace.analyze.metrics import busy_ns
 from phasetrace.model import Finding, Goal, NotEnoughData, Phase, RequestBreakdown
@@ -18,10 +19,7 @@ BOTTLENECK = 0.5  # of the time prompts are read: then those behind wait for the
 FULLY = 0.95  # busy: a queue that was seen to end had less than all of the time
 LIKE_A_STEP = (0.6, 1.6)  # a chunk's time over a decode step's: both are then one reading of the weights
 BUDGETS = ("max_num_batched_tokens", "max_num_scheduled_tokens", "prefill_chunk_size", "chunked_prefill_size")
-# Tokens a step at which arithmetic takes as long as reading the weights, with 16-bit weights: peak arithmetic
-# over bandwidth is 150 to 300 on data sheets from A100 to H200, and prefill reaches 35 to 75 % of the peak.
-RIDGE = (100.0, 200.0, 300.0)
-CPU_RIDGE = (16.0, 40.0, 80.0)  # cores have more bandwidth for their arithmetic than GPUs have
+# Of the peak, by prefill: the least, the likely, the most on common devices
 REACHED = (0.35, 0.6, 0.75)
 SEEN = 1.1  # times a decode step: from there on a chunk's time shows what its tokens cost
 DOUBT = 2.0  # times, either way: how far the cost of a token may be off that is seen in small chunks only
@@ -137,9 +135,8 @@ def _left(
         token = (chunk - step) / (budget - 1)
         each = [token * DOUBT, token, token / DOUBT]
     else:
-        on_cpu = model is not None and model.device == "cpu"
-        each = [step / ridge for ridge in (CPU_RIDGE if on_cpu else RIDGE)]
-        each[-1] = min(each[-1], max((chunk - step) / max(1, budget - 1), step / RIDGE[-1]))
+        each = [step / tokens for tokens in ridge(evidence)]
+        each[-1] = min(each[-1], max((chunk - step) / max(1, budget - 1), step / GPU[-1]))
     each = [min(token, chunk / budget) for token in each]  # a chunk's time holds all of its arithmetic
     most, expected, least = (
         sum(step + token * (r.new_prompt_tokens or 0) for r in chunked)

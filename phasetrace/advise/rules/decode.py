@@ -8,13 +8,14 @@ import statistics
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.gain import Saving, doubt, predict, prediction
+from phasetrace.advise.gain import Saving, doubt, predict, predict_between, prediction
 from phasetrace.advise.recompute import decode_rows_of, recomputes
+from phasetrace.advise.ridge import left, ridge
 from phasetrace.advise.words import count, percent, seconds
 from phasetrace.analyze.non_negative import non_negative
 from phasetrace.analyze.rates import FORWARD, LEAST_RANGE
 from phasetrace.analyze.step_table import UNKNOWN
-from phasetrace.model import Finding, Goal, NotEnoughData, Part, Phase, RequestBreakdown
+from phasetrace.model import Finding, Goal, Ints, NotEnoughData, Part, Phase, RequestBreakdown
 from phasetrace.semconv import Cause
 
 OWNS = 0.5  # of the time: decode owns it when all else together is less
@@ -23,7 +24,7 @@ LONG_OUTPUT = (
     512  # tokens: twice a usual chat answer; with a stated goal any length that owns the time counts
 )
 SHORTER = 0.5  # of the output, where no target says how much: a step that a prompt can ask for
-UNSEEN_STEP = 0.2  # of a step stays, where lengths vary too little to extrapolate; 0.13 to 0.22 on CPU
+UNSEEN = (0.2, 0.05, 0.5)  # of a step stays: likely, least, most, where its positions are not known
 ROW_COST = 0.35  # exponent of the cost of n sequences a prompt, n ** 0.35: between free (0) and n times (1)
 
 
@@ -134,21 +135,13 @@ def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:
     decode = sum(r.phase_ns(Phase.DECODE) for r in affected)
     if not affected or decode < 0.05 * evidence.total_ns:
         return None
-    rows = [decode_rows_of(evidence, r) for r in affected]
-    computed = np.concatenate([evidence.table.computed_tokens[r.begin : r.end] for r in rows if r])
-    forward = np.concatenate([evidence.table.parts[r.begin : r.end, FORWARD] for r in rows if r])
+    rows = [rows for r in affected if (rows := decode_rows_of(evidence, r))]
+    computed = np.concatenate([evidence.table.computed_tokens[r.begin : r.end] for r in rows])
+    forward = np.concatenate([evidence.table.parts[r.begin : r.end, FORWARD] for r in rows])
     sequences = max(1, len(affected[0].request.sequences))
     known = computed != UNKNOWN
     spent = float(forward.sum())
-    least_left = left = spent * UNSEEN_STEP
-    if known.any():
-        seen = computed[known]
-        least_left = spent * min(1.0, sequences / float(seen.mean()))
-        left = max(left, least_left)
-        if seen.max() >= LEAST_RANGE * seen.min():
-            points = np.stack([np.ones(len(seen)), seen.astype(np.float64)], axis=1)
-            fixed, slope = non_negative(points, forward[known].astype(np.float64))
-            left = min(spent, max((fixed + slope * sequences) * len(forward), least_left))
+    stays = _stays(evidence, computed[known], forward[known], sequences)
     off = all(r.request.settings.get("use_cache") is False for r in affected)
     per_step = computed[known].mean() / sequences if known.any() else 0
     return Finding(
@@ -173,13 +166,26 @@ def no_kv_cache(evidence: Evidence) -> Finding | NotEnoughData | None:
             "model.gradient_checkpointing_disable()  # training leaves it on, and it switches the cache off",
         ),
         tradeoff="The cache takes memory in proportion to batch x tokens.",
-        # A step for one token lies far outside what was seen: at most half of it stays, at least its share
-        # of the positions computed.
-        prediction=predict(
-            evidence,
-            Saving(decode_ns=spent - left, least=0.5, most=(spent - least_left) / max(spent - left, 1.0)),
-        ),
+        prediction=predict_between(evidence, [Saving(decode_ns=spent * (1 - share)) for share in stays]),
     )
+
+
+def _stays(evidence: Evidence, computed: Ints, forward: Ints, sequences: int) -> tuple[float, float, float]:
+    """The share of these steps that stays where each computes one position a sequence: likely, least, most.
+
+    That lies far outside of what was seen: the ridge says from where on a step gets no shorter. What steps
+    of other lengths show not to depend on the length stays in any case.
+    """
+    least, likely, most = ridge(evidence)
+    if not len(computed):
+        return UNSEEN
+    positions, step = float(computed.mean()), float(forward.mean())
+    fixed = 0.0
+    if computed.max() >= LEAST_RANGE * computed.min():
+        points = np.stack([np.ones(len(computed)), computed.astype(np.float64)], axis=1)
+        fixed = min(1.0, float(non_negative(points, forward.astype(np.float64))[0]) / max(step, 1.0))
+    floor, usual, ceiling = (left(each, positions, sequences) for each in (least, likely, most))
+    return max(fixed, usual), floor, max(fixed, ceiling)
 
 
 def many_sequences(evidence: Evidence) -> Finding | NotEnoughData | None:
