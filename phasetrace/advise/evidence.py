@@ -12,6 +12,7 @@ from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
 from phasetrace.analyze.shared_time import FORWARD_PARTS
 from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
+from phasetrace.analyze.tokens import decode_steps
 from phasetrace.analyze.warm_up import excess_by_request
 from phasetrace.model import (
     Breakdown,
@@ -96,6 +97,11 @@ class Evidence:
     def stepped(self) -> bool:
         """Whether the steps were recorded that these requests decoded in."""
         return any(self.table.decode_rows(r.request) is not None for r in self.requests)
+
+    @property
+    def decode_steps(self) -> int:
+        """Decode steps of the diagnosed requests; one that several share counts for each."""
+        return sum(decode_steps(r.request, self.table) or 0 for r in self.requests)
 
     @property
     def by_run(self) -> str:

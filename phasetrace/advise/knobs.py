@@ -66,25 +66,6 @@ KNOBS: dict[Cause, Knobs] = {
         "llama.cpp": ('{"n_predict": N}',),
         "transformers": ("model.generate(**inputs, max_new_tokens=N)",),
     },
-    Cause.LAUNCH_BOUND: {
-        "vllm": ("# leave out --enforce-eager",),
-        "sglang": ("# leave out --disable-cuda-graph; --cuda-graph-max-bs N", "--enable-torch-compile"),
-        "tgi": ("--cuda-graphs 1,2,4,8,16,32",),
-        "tensorrt-llm": ("cuda_graph_config: {enable_padding: true}",),
-        "transformers": (
-            'model.generation_config.cache_implementation = "static"\n'
-            'model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=True)',
-        ),
-    },
-    Cause.BANDWIDTH_BOUND: {
-        "vllm": ("--quantization fp8",),
-        "sglang": ("--quantization fp8",),
-        "tgi": ("--quantize fp8",),
-        "llama.cpp": ("llama-quantize model.gguf Q4_K_M",),
-        "transformers": (
-            "AutoModelForCausalLM.from_pretrained(..., quantization_config=TorchAoConfig(...))",
-        ),
-    },
     Cause.SMALL_BATCH: {
         "vllm": ("--max-num-seqs 64  # and as many requests open at the client",),
         "sglang": ("--max-running-requests 64  # and as many requests open at the client",),
@@ -93,45 +74,10 @@ KNOBS: dict[Cause, Knobs] = {
             "tokenizer(prompts[i:i + 16], padding=True, padding_side='left', return_tensors='pt')",
         ),
     },
-    Cause.WEIGHT_OFFLOAD: {
-        "vllm": ("--cpu-offload-gb 0 --quantization fp8",),
-        "transformers": ("quantization_config=BitsAndBytesConfig(load_in_8bit=True), device_map={'': 0}",),
-        "llama.cpp": ("llama-server --n-gpu-layers 999  # with a quantisation that fits",),
-    },
     Cause.NO_KV_CACHE: {"transformers": ("model.generate(**inputs, use_cache=True)",)},
-    Cause.SLOW_KERNEL: {
-        "vllm": ("--dtype bfloat16", "--quantization awq_marlin  # or gptq_marlin, fp8"),
-        "transformers": ("BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)",),
-        "sglang": ("--dtype bfloat16 --quantization fp8",),
-    },
-    Cause.SPECULATION_LOSS: {
-        "vllm": ("--speculative-config '{\"num_speculative_tokens\": 2, ...}'  # or leave it out",),
-        "sglang": ("--speculative-num-steps 1 --speculative-num-draft-tokens 2  # or leave them out",),
-        "transformers": (
-            "assistant_model.generation_config.num_assistant_tokens = 2  # or no assistant_model",
-        ),
-        "llama.cpp": ("llama-server --draft-max 2  # or no --model-draft",),
-    },
-    Cause.LOGITS_PROCESSING: {
-        "vllm": ("SamplingParams(repetition_penalty=1.0, logprobs=None)",),
-        "sglang": ("--grammar-backend xgrammar",),
-        "transformers": ("model.generate(**inputs, repetition_penalty=1.0)",),
-    },
     Cause.MANY_SEQUENCES: {
         "vllm": ("SamplingParams(n=1)",),
         "transformers": ("model.generate(**inputs, num_beams=1, num_return_sequences=1)",),
-    },
-    Cause.INTERCONNECT: {
-        "vllm": ("--tensor-parallel-size 1 --data-parallel-size N  # or --pipeline-parallel-size N",),
-        "sglang": ("--tp-size 1 --dp-size N",),
-        "tensorrt-llm": ("trtllm-serve --tp_size 1 --pp_size N",),
-        "llama.cpp": ("llama-server --split-mode layer",),
-    },
-    Cause.KV_GROWTH: {
-        "vllm": ("--kv-cache-dtype fp8",),
-        "sglang": ("--kv-cache-dtype fp8_e5m2",),
-        "llama.cpp": ("llama-server --cache-type-k q8_0 --cache-type-v q8_0 --flash-attn on",),
-        "transformers": ('model.generate(**inputs, cache_implementation="quantized")',),
     },
     Cause.WARM_UP: {
         "vllm": (

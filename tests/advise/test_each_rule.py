@@ -6,15 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from phasetrace.advise.causes import frontend, gc_pause, slots_full, stream_consumer
+from phasetrace.advise.causes import (
+    bandwidth_bound,
+    frontend,
+    gc_pause,
+    launch_bound,
+    logits_processing,
+    slots_full,
+    speculation_loss,
+    stream_consumer,
+    weight_offload,
+)
 from phasetrace.advise.evidence import Evidence, gather
 from phasetrace.advise.rules import (
     batching,
     decode,
     prefill,
     prefix,
-    speculation,
-    step_cost,
 )
 from phasetrace.analyze import breakdown
 from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
@@ -211,32 +219,32 @@ def test_compiling_again_and_again_is_warm_up_too() -> None:
 
 def test_bandwidth_bound() -> None:
     large = scenes.chat(step_ms=10, model=LARGE)
-    assert isinstance(step_cost.bandwidth_bound(evidence(large)), NotEnoughData)
-    assert isinstance(step_cost.bandwidth_bound(evidence(large, Ceilings(2e12))), Finding)
-    assert step_cost.bandwidth_bound(evidence(large, Ceilings(20e12))) is None
+    assert isinstance(ask(bandwidth_bound, large), NotEnoughData)
+    assert isinstance(ask(bandwidth_bound, large, Ceilings(2e12)), Finding)
+    assert ask(bandwidth_bound, large, Ceilings(20e12)) is None
 
 
 def test_launch_bound() -> None:
-    assert step_cost.launch_bound(evidence(scenes.chat())) is None
+    assert ask(launch_bound, scenes.chat()) is None
     small = {**LARGE, "weight_bytes": 250_000_000}
-    assert isinstance(step_cost.launch_bound(evidence(scenes.chat(step_ms=30, model=small))), Finding)
-    assert step_cost.launch_bound(evidence(scenes.chat(step_ms=30, model=LARGE))) is None
+    assert isinstance(ask(launch_bound, scenes.chat(step_ms=30, model=small)), Finding)
+    assert ask(launch_bound, scenes.chat(step_ms=30, model=LARGE)) is None
     idle = on_device(scenes.chat(step_ms=30, model=LARGE), 0.2)
-    found = step_cost.launch_bound(evidence(idle))
+    found = ask(launch_bound, idle)
     assert isinstance(found, Finding)
     assert found.confidence == "high"
     python = {Part.FORWARD: 0.5, Part.PREPARE: 0.25, Part.UPDATE: 0.25}
-    found = step_cost.launch_bound(evidence(scenes.chat(parts=python)))
+    found = ask(launch_bound, scenes.chat(parts=python))
     assert isinstance(found, Finding)
     assert found.confidence == "low"
 
 
 def test_logits_processing() -> None:
-    assert step_cost.logits_processing(evidence(scenes.chat())) is None
-    assert isinstance(step_cost.logits_processing(evidence(scenes.logits())), Finding)
+    assert ask(logits_processing, scenes.chat()) is None
+    assert isinstance(ask(logits_processing, scenes.logits()), Finding)
     on_gpu = scenes.logits(model=LARGE)
-    assert isinstance(step_cost.logits_processing(evidence(on_gpu)), NotEnoughData)
-    assert step_cost.logits_processing(evidence(on_device(on_gpu, 0.95))) is None
+    assert isinstance(ask(logits_processing, on_gpu), NotEnoughData)
+    assert ask(logits_processing, on_device(on_gpu, 0.95)) is None
 
 
 def assisted(per_step: int, draft: float, tokens: int = 31) -> Recording:
@@ -249,19 +257,19 @@ def assisted(per_step: int, draft: float, tokens: int = 31) -> Recording:
 
 
 def test_speculation_loss() -> None:
-    assert speculation.speculation_loss(evidence(scenes.chat())) is None
-    assert speculation.speculation_loss(evidence(assisted(3, draft=0.5))) is None
-    found = speculation.speculation_loss(evidence(assisted(1, draft=0.5)))
+    assert ask(speculation_loss, scenes.chat()) is None
+    assert ask(speculation_loss, assisted(3, draft=0.5)) is None
+    found = ask(speculation_loss, assisted(1, draft=0.5))
     assert isinstance(found, Finding)
     blind = without_steps(assisted(1, draft=0.5))
-    assert isinstance(speculation.speculation_loss(evidence(blind)), NotEnoughData)
+    assert isinstance(ask(speculation_loss, blind), NotEnoughData)
 
 
 def test_weight_offload() -> None:
-    assert step_cost.weight_offload(evidence(scenes.chat(model=LARGE))) is None
+    assert ask(weight_offload, scenes.chat(model=LARGE)) is None
     offloaded = scenes.chat(step_ms=800, model={**LARGE, "offloaded_bytes": 7_000_000_000})
-    assert isinstance(step_cost.weight_offload(evidence(offloaded)), Finding)
-    assert isinstance(step_cost.weight_offload(evidence(without_steps(offloaded))), NotEnoughData)
+    assert isinstance(ask(weight_offload, offloaded), Finding)
+    assert isinstance(ask(weight_offload, without_steps(offloaded)), NotEnoughData)
 
 
 def test_a_front_that_differs_hides_what_is_shared() -> None:
@@ -290,11 +298,11 @@ def test_drafts_that_are_wrong_in_shared_steps() -> None:
         process = builders.process(facts={"num_speculative_tokens": 4})
         return builders.recording(asked, steps=[taken], processes=(process,))
 
-    found = speculation.speculation_loss(evidence(drafting(0), goal=Goal.TPOT))
+    found = ask(speculation_loss, drafting(0), goal=Goal.TPOT)
     assert isinstance(found, Finding)
     assert found.prediction is not None and found.prediction.ratio > 1.2
-    assert speculation.speculation_loss(evidence(drafting(3), goal=Goal.TPOT)) is None
-    assert speculation.speculation_loss(evidence(scenes.chat(engine="vllm"), goal=Goal.TPOT)) is None
+    assert ask(speculation_loss, drafting(3), goal=Goal.TPOT) is None
+    assert ask(speculation_loss, scenes.chat(engine="vllm"), goal=Goal.TPOT) is None
 
 
 def crowd(step_ms: Mapping[int, float], cap: int = 8) -> Recording:

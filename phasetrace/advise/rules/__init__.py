@@ -12,8 +12,6 @@ from phasetrace.advise.rules import (
     decode,
     prefill,
     prefix,
-    speculation,
-    step_cost,
 )
 from phasetrace.model import Finding, NotEnoughData
 
@@ -30,9 +28,4 @@ RULES: tuple[Rule, ...] = (
     prefill.padding,
     prefix.prefix_not_reused,
     prefill.warm_up,
-    step_cost.bandwidth_bound,
-    step_cost.launch_bound,
-    step_cost.logits_processing,
-    speculation.speculation_loss,
-    step_cost.weight_offload,
 )

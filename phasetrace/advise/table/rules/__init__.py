@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from phasetrace.advise.table.answer import Rule
 from phasetrace.advise.table.rules import (
-    extras,
     faults,
     load,
-    placement,
     prefill,
     reading,
-    step,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -20,15 +17,7 @@ RULES: tuple[Rule, ...] = (
     reading.small_prefill_chunk,
     reading.padding,
     load.long_output,
-    step.bandwidth_bound,
-    step.launch_bound,
     load.small_batch,
-    placement.weight_offload,
     faults.no_kv_cache,
-    faults.slow_kernel,
-    extras.speculation_loss,
-    extras.logits_processing,
     load.many_sequences,
-    placement.interconnect,
-    step.kv_growth,
 )
