@@ -17,6 +17,7 @@ def instrument(
     otlp: str | None = None,
     detail: str = "auto",
     spool: str | os.PathLike[str] | None = None,
+    max_size: int | None = None,
 ) -> None:
     """Record this process, and the Python processes that it starts from now on, as `phasetrace run` would.
 
@@ -28,13 +29,14 @@ def instrument(
         otlp: an OTLP endpoint that gets the spans as well.
         detail: how many spans an endpoint gets a request: summary, auto or token.
         spool: folder for what is recorded and not yet written.
+        max_size: about how long the trace may become, in two files; what is older is dropped.
     """
     from pathlib import Path
 
     from phasetrace import supervise
 
     place = Path(spool) if spool is not None else None
-    supervise.instrument(supervise.RunOptions(Path(output), otlp, detail, place))
+    supervise.instrument(supervise.RunOptions(Path(output), otlp, detail, place, max_size=max_size))
 
 
 def uninstrument() -> None:

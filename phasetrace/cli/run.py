@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from phasetrace import supervise
+from phasetrace.cli.size import size
 
 
 @click.command(
@@ -32,6 +33,12 @@ from phasetrace import supervise
     help="How many spans a request gets; the file has everything in any case, and is smaller with fewer.",
 )
 @click.option(
+    "--max-size",
+    metavar="SIZE",
+    type=size,
+    help="Keep the newest of the trace, about so much (like 2GB): the older half in trace.earlier.json.",
+)
+@click.option(
     "--spool",
     metavar="DIR",
     type=click.Path(path_type=Path),
@@ -53,6 +60,7 @@ def command(
     output: Path,
     otlp: str | None,
     detail: str,
+    max_size: int | None,
     spool: Path | None,
     metrics: str | None,
     live: bool,
@@ -65,6 +73,13 @@ def command(
     installed there.
     """
     options = supervise.RunOptions(
-        output=output, otlp=otlp, detail=detail, spool=spool, quiet=quiet, metrics=metrics, live=live
+        output=output,
+        otlp=otlp,
+        detail=detail,
+        spool=spool,
+        quiet=quiet,
+        metrics=metrics,
+        live=live,
+        max_size=max_size,
     )
     return supervise.run(argv, options).exit_code

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,30 +20,47 @@ class TraceFile:
 
     Args:
         path: where to write. A file that is there already is kept under the next free number: trace.1.json.
-        append: go on in the file that is there instead.
         detail: how much to show of each request; all of it is kept in any case.
+        max_size: about how long it may become. At half of it, what is written is set aside as
+            trace.earlier.json, in the place of what was set aside before, and a file is begun that can be
+            read by itself: so the newest half of it at least is there. None for any length.
+        begun: told each time that a file has been begun at `path`, while it is empty.
 
     Raises:
         OSError: by any method, when the file cannot be written.
     """
 
-    def __init__(self, path: Path | str, append: bool = False, detail: Detail | str = Detail.AUTO) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        detail: Detail | str = Detail.AUTO,
+        max_size: int | None = None,
+        begun: Callable[[], None] = lambda: None,
+    ) -> None:
         self.path = Path(path)
-        if append:
-            cut = _ends_within_a_line(self.path)
-        else:
-            cut = False
-            keep_existing(self.path)
-        self._file = open(self.path, "ab" if append else "wb")
-        if cut:
-            self._file.write(b"\n")
+        self.dropped = 0  # bytes of the run that are in no file any more
+        self._most = max_size
+        self._begun = begun
+        self._set_aside = 0  # bytes
+        keep_existing(self.path)
+        self._file = open(self.path, "wb")
         self._spans = SpanMaker(Detail(detail))
+        begun()
 
     def write(self, recording: Recording) -> None:
         """Add a part of the recording."""
+        if self._most is not None:
+            # A piece that begins with requests tells something; for want of them it is begun all the same.
+            if self._file.tell() > (self._most // 2 if recording.requests else self._most):
+                self._begin_anew()
         for line in to_lines(self._spans.spans(recording)):
             self._file.write(line)
         self._file.flush()
+
+    @property
+    def pieces(self) -> list[Path]:
+        """The files that the run is in, oldest first."""
+        return pieces(self.path)
 
     @property
     def is_deleted(self) -> bool:
@@ -53,6 +72,7 @@ class TraceFile:
         shutil.copyfile(f"/proc/self/fd/{self._file.fileno()}", path)
         self._file.close()
         self.path, self._file = path, open(path, "ab")
+        self._begun = lambda: None
 
     def close(self) -> None:
         """No more parts will come."""
@@ -66,24 +86,32 @@ class TraceFile:
     ) -> None:
         self.close()
 
+    def _begin_anew(self) -> None:
+        self.dropped += self._set_aside
+        self._set_aside = self._file.tell()
+        self._file.close()
+        with suppress(FileNotFoundError):  # who moved it away has it
+            os.replace(self.path, earlier(self.path))
+        self._file = open(self.path, "wb")
+        self._spans.begin_anew()
+        self._begun()
+
+
+def earlier(path: Path) -> Path:
+    """Where the piece of a trace is that was written before the one at `path`: trace.earlier.json."""
+    return path.with_suffix(f".earlier{path.suffix}")
+
+
+def pieces(path: Path) -> list[Path]:
+    """The files of a trace that are there, oldest first."""
+    return [piece for piece in (earlier(path), path) if piece.exists()]
+
 
 def keep_existing(path: Path) -> None:
-    """Move a file that is in the way to the next free number: trace.1.json, then trace.2.json."""
-    if not path.is_file() or path.stat().st_size == 0:  # a pipe or a device is written to as it is
-        return
+    """Move files that are in the way to the next free number: trace.1.json, then trace.2.json."""
+    existing = [piece for piece in pieces(path) if piece.is_file() and piece.stat().st_size]  # no device
     number = 1
-    while (kept := path.with_suffix(f".{number}{path.suffix}")).exists():
+    while pieces(kept := path.with_suffix(f".{number}{path.suffix}")):
         number += 1
-    os.rename(path, kept)
-
-
-def _ends_within_a_line(path: Path) -> bool:
-    """Whether its last line was cut, so that what is appended must not be glued to it."""
-    try:
-        with open(path, "rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return False
-            file.seek(-1, os.SEEK_END)
-            return file.read() != b"\n"
-    except OSError:
-        return False
+    for piece in existing:
+        os.rename(piece, kept if piece == path else earlier(kept))

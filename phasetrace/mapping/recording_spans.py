@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -43,6 +43,7 @@ from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
 _NO_SCRIPT = "-c"
+_PAUSES = 1024  # the latest, which may lie in a request that goes on
 Of = TypeVar("Of", Request, Stage)
 
 
@@ -74,6 +75,17 @@ class SpanMaker:
         self._processes: dict[str, Process] = {}
         self._models: dict[str, ModelFacts] = {}
         self._run: Span | None = None  # as it was last told of
+        self._pauses: deque[Pause] = deque(maxlen=_PAUSES)
+        self._anew = False
+
+    def begin_anew(self) -> None:
+        """What follows goes into another file, which is to be read by itself.
+
+        So all facts are told again, and of requests that began before the steps that lie there.
+        """
+        self._run = None
+        self._anew = True
+        self._window.begin_anew()
 
     def spans(self, recording: Recording, stalls: Iterable[Stall] = ()) -> Iterator[ResourceSpans]:
         """Facts and steps first: where a request can be read, so can its steps."""
@@ -81,7 +93,11 @@ class SpanMaker:
         self._models |= recording.models
         self._window.add(recording.steps)
         if self._for_file:
-            yield from self._facts(recording)
+            yield from self._facts(self._told_again(recording) if self._anew else recording)
+            for request in recording.requests:
+                yield from self._steps(self._window.take_absent(request))
+            self._anew = False
+            self._pauses += recording.pauses
         told: dict[str, list[Stall]] = defaultdict(list)
         for stall in stalls:
             told[stall.request].append(stall)
@@ -109,10 +125,21 @@ class SpanMaker:
         run += [samples_to_span(samples) for samples in recording.samples if len(samples)]
         if run:
             yield ResourceSpans({}, run, file_only=True)
-        for steps in recording.steps:
+        yield from self._steps(recording.steps)
+
+    def _steps(self, several: Iterable[Steps]) -> Iterator[ResourceSpans]:
+        for steps in several:
             resource = self._resource(steps.process)
             for span in steps_to_spans(steps):
                 yield ResourceSpans(resource, [span], file_only=True)
+
+    def _told_again(self, recording: Recording) -> Recording:
+        return replace(
+            recording,
+            processes=tuple(self._processes.values()),
+            models=self._models,
+            pauses=(*self._pauses, *recording.pauses),
+        )
 
     def _resource(self, key: str) -> Attributes:
         process = self._processes.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
@@ -36,7 +36,9 @@ def diagnosis(d: Diagnosis, width: int = 80, color: bool = False, ascii: bool = 
     return _joined(blocks)
 
 
-def run_summary(d: Diagnosis, trace: str, width: int = 80, color: bool = False, ascii: bool = False) -> str:
+def run_summary(
+    d: Diagnosis, traces: Sequence[str], width: int = 80, color: bool = False, ascii: bool = False
+) -> str:
     """What `phasetrace run` leaves on the terminal: phases, verdict, coverage, own cost, next command."""
     ink = Ink(width, color, ascii)
     finding = context.leading(d)
@@ -46,7 +48,7 @@ def run_summary(d: Diagnosis, trace: str, width: int = 80, color: bool = False, 
     blocks = (
         phases(d.breakdown, ink, parts=False),
         lines,
-        [*seen(d, ink), f"next: phasetrace diagnose {ink.say(shlex.quote(trace))}"],
+        [*seen(d, ink), f"next: phasetrace diagnose {ink.say(shlex.join(traces))}"],
     )
     return _joined(blocks)
 

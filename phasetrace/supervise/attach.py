@@ -88,6 +88,7 @@ def _start_follower(folder: Folder, options: RunOptions) -> None:
         options.detail,
         str(pid),
         str(start_of(pid)),
+        str(options.max_size or ""),
     ]
     path = [*PACKAGES, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     with open(folder.base / follow.LOG, "wb") as log:  # its own: an application's pipe would stay open

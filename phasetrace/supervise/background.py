@@ -55,7 +55,7 @@ class Background(threading.Thread):
 
         options = self._options
         live = Live() if options.live else None
-        trace = Trace(options.output, self._folder.rest, options.detail, self._begun)
+        trace = Trace(options.output, self._folder.rest, options.detail, self._begun, options.max_size)
         outlets = Outlets(trace, options.otlp, options.detail, options.metrics, live)
         drain = Drain(self._folder.spool, outlets, self._left_off)
         while not self._finishing.wait(TURN_S):

@@ -56,8 +56,11 @@ def follow(folder: Folder, options: RunOptions, pid: int, start: int) -> None:
         folder.remove()
 
 
-def main(base: str, output: str, detail: str, pid: str, start: str, otlp: str | None = None) -> None:
+def main(
+    base: str, output: str, detail: str, pid: str, start: str, max_size: str, otlp: str | None = None
+) -> None:
     """Called with what `instrument` was asked for."""
     detach()
-    options = RunOptions(output=Path(output), otlp=otlp, detail=detail)
+    most = int(max_size) if max_size else None
+    options = RunOptions(output=Path(output), otlp=otlp, detail=detail, max_size=most)
     follow(Folder(Path(base)), options, int(pid), int(start))

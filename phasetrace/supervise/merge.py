@@ -102,7 +102,7 @@ def _further_steps(earlier: Recording, later: Recording) -> list[Steps]:
             continue
         new = np.flatnonzero(~np.isin(_indices(steps), np.concatenate(known)))
         runs = np.split(new, np.flatnonzero(np.diff(new) > 1) + 1)
-        further += [_cut(steps, run) for run in runs if len(run)]
+        further += [cut(steps, run) for run in runs if len(run)]
     return further
 
 
@@ -110,7 +110,8 @@ def _indices(steps: Steps) -> Ints:
     return np.arange(steps.first_index, steps.first_index + len(steps))
 
 
-def _cut(steps: Steps, rows: Ints) -> Steps:
+def cut(steps: Steps, rows: Ints) -> Steps:
+    """Some of the steps, which have to follow on one another."""
     known: dict[str, Any] = {name: values[rows] for name, values in steps.known().items()}
     return replace(
         steps,

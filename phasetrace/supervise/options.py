@@ -21,6 +21,7 @@ class RunOptions:
     quiet: bool = False
     metrics: str | None = None  # [HOST:]PORT of a page for Prometheus
     live: bool = False
+    max_size: int | None = None  # of the trace; what is older is dropped
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Written:
     """How the writing went."""
 
     begun: bool = True  # there was something to write
+    dropped: int = 0  # bytes that are older than what may be kept
     failure: str | None = None  # why the trace is not whole
     rest_failure: str | None = None  # why not even the rest could be kept
     endpoint_failure: str | None = None  # why nothing could be sent
@@ -89,6 +90,7 @@ class Outlets:
                 watcher.close()
         return Written(
             self._trace.is_begun,
+            self._trace.dropped,
             self._trace.failure,
             self._trace.rest_failure,
             self._endpoint_failure,

@@ -75,13 +75,14 @@ def _write(path: Path, recording: Recording) -> None:
 
 def _gather(folder: Folder, note: Note | None) -> tuple[Recording, int]:
     """All that is known of the run, and how many of its processes still run."""
+    from phasetrace.emit.trace_file import pieces
     from phasetrace.model import Recording
     from phasetrace.read import read
     from phasetrace.supervise.drain import Drain
     from phasetrace.supervise.merge import Merged, merge
 
     written = Recording()
-    for path in (note.trace if note else None, folder.rest if folder.rest.exists() else None):
+    for path in (note.trace if note else None, *pieces(folder.rest)):
         if path is not None and path.stat().st_size:
             written = merge(written, read(path))
     spool = Merged()

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from phasetrace import advise, analyze
 from phasetrace.collector import without_collections
-from phasetrace.model import Recording
-from phasetrace.read import read
+from phasetrace.emit.trace_file import pieces
+from phasetrace.model import Recording, Table
+from phasetrace.read import read, read_part
+from phasetrace.read import recording as together
 from phasetrace.render import text
 from phasetrace.supervise.folder import Folder
+from phasetrace.supervise.merge import merge
 from phasetrace.supervise.outlets import Written
 from phasetrace.supervise.seen import python_versions, why_nothing
 
@@ -23,20 +26,20 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
     """The summary of a run, or why there is nothing to sum up."""
     if written.failure:
         return ""
-    recording = read(trace) if written.begun else Recording()
+    recording = _kept(pieces(trace)) if written.begun else Recording()
     if not recording.requests:
         why = why_nothing(command, python_versions(folder.spool), recording)
         return f"phasetrace: nothing was recorded: {why}\n"
     delivery = written.delivery
     sent = f"delivered {delivery.delivered} spans to the endpoint\n" if delivery else ""
-    return _of(recording, trace) + sent
+    return _of(recording, pieces(trace)) + _limited(pieces(trace), written) + sent
 
 
 @without_collections()
 def of_trace(trace: Path) -> str:
     """The summary of a trace whose run is over."""
     recording = read(trace)
-    return _of(recording, trace) if recording.requests else "phasetrace: the trace holds no requests\n"
+    return _of(recording, [trace]) if recording.requests else "phasetrace: the trace holds no requests\n"
 
 
 def troubles(trace: Path, written: Written, still_running: int) -> list[str]:
@@ -61,9 +64,21 @@ def troubles(trace: Path, written: Written, still_running: int) -> list[str]:
     return lines
 
 
-def _of(recording: Recording, trace: Path) -> str:
+def _kept(traces: Sequence[Path]) -> Recording:
+    parts = [part for trace in traces if not isinstance(part := read_part(trace), Table)]
+    return together(parts, merge)
+
+
+def _limited(traces: Sequence[Path], written: Written) -> str:
+    if not written.dropped:
+        return ""
+    kept = sum(trace.stat().st_size for trace in traces)
+    return f"of {written.dropped + kept:,} bytes the newest {kept:,} were kept (--max-size)\n"
+
+
+def _of(recording: Recording, traces: Sequence[Path]) -> str:
     table = analyze.step_table(recording)
     diagnosis = advise.diagnose(analyze.breakdown(recording, table), table=table)
     color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns
-    return "\n" + text.run_summary(diagnosis, str(trace), width, color) + "\n"
+    return "\n" + text.run_summary(diagnosis, [*map(str, traces)], width, color) + "\n"

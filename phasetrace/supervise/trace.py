@@ -20,13 +20,22 @@ class Trace:
         rest: where what cannot be written there goes.
         detail: how many spans a request gets.
         begun: told each time that `output` is a file of this run, before anything is in it.
+        max_size: about how long the trace may become; what is older is dropped.
     """
 
-    def __init__(self, output: Path, rest: Path, detail: str, begun: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        output: Path,
+        rest: Path,
+        detail: str,
+        begun: Callable[[], None] = lambda: None,
+        max_size: int | None = None,
+    ) -> None:
         self._output = output
         self._rest = rest
         self._detail = detail
         self._begun = begun
+        self._max_size = max_size
         self._file: TraceFile | None = None
         self.failure: str | None = None  # why the trace is not whole
         self.rest_failure: str | None = None  # why not even the rest could be kept
@@ -35,6 +44,11 @@ class Trace:
     def is_begun(self) -> bool:
         """Whether anything was there to write."""
         return self._file is not None or self.failure is not None
+
+    @property
+    def dropped(self) -> int:
+        """Bytes of the run that were dropped because they are older than what may be kept."""
+        return self._file.dropped if self._file is not None else 0
 
     def write(self, recording: Recording) -> None:
         """Write one part, wherever that is possible."""
@@ -56,8 +70,7 @@ class Trace:
 
     def _open(self) -> TraceFile:
         if self._file is None:
-            self._file = TraceFile(self._output, detail=self._detail)
-            self._begun()
+            self._file = TraceFile(self._output, self._detail, self._max_size, self._begun)
         return self._file
 
     def _take_refuge(self, error: OSError, recording: Recording) -> None:
@@ -67,7 +80,7 @@ class Trace:
         self._let_go()
         self.failure = f"cannot write {self._output}: {error.strerror}"
         try:
-            self._file = TraceFile(self._rest, detail=self._detail)
+            self._file = TraceFile(self._rest, self._detail, self._max_size)
             self._file.write(recording)
         except OSError as further:
             self._give_up(further)

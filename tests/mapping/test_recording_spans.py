@@ -10,8 +10,9 @@ from hypothesis import given
 
 from phasetrace.mapping import Detail, SpanMaker, from_spans, to_spans
 from phasetrace.mapping.step_spans import MOST
-from phasetrace.model import Recording, StepCount
-from tests.builders import generation, plain, recording, request, steps
+from phasetrace.mapping.step_window import StepWindow
+from phasetrace.model import Pause, Recording, StepCount
+from tests.builders import EPOCH, PROCESS, generation, plain, recording, request, steps
 from tests.mapping.strategies import recordings
 
 
@@ -50,6 +51,36 @@ def test_partial_recordings_make_one_whole() -> None:
     assert plain(from_spans(groups)) == plain(wanted)
     tokens = [t for group in groups for t in group.tokens]
     assert sum(map(len, tokens)) == 9  # found although the steps came in two pieces
+
+
+def test_another_file_tells_all_facts_and_the_earlier_steps_of_its_requests() -> None:
+    whole = steps(12)
+    pauses = (Pause(PROCESS, "gc", EPOCH, EPOCH + 5, {}),)
+    cuts = [(0, 3), (3, 6), (6, 9), (9, 12)]
+    pieces = [steps(b - a, begin=int(whole.begin_ns[a]), first_index=a) for a, b in cuts]
+    maker = SpanMaker()
+    early = replace(recording(steps=pieces[:1]), pauses=pauses)
+    for part in (early, recording(steps=pieces[1:2]), recording(steps=pieces[2:3])):
+        list(maker.spans(replace(part, processes=early.processes if part is early else ())))
+    maker.begin_anew()
+    one = request(steps=whole, first_step=4, last_step=9)
+    two = request("r2", steps=whole, first_step=5, last_step=11)
+    groups = list(maker.spans(Recording(requests=(one,), steps=tuple(pieces[3:]))))
+    groups += maker.spans(Recording(requests=(two,)))
+    told = from_spans(groups)
+    assert told.requests == (one, two)
+    assert told.processes == early.processes and told.models == early.models and told.pauses == pauses
+    (found,) = told.steps
+    assert (found.first_index, len(found)) == (3, 9)  # what they need, once
+    assert list(found.end_ns) == list(whole.end_ns[3:])
+
+
+def test_steps_of_a_file_that_was_begun_anew_do_not_stay_in_memory() -> None:
+    window = StepWindow(rows=10)
+    window.add([steps(10)])
+    window.begin_anew()
+    window.add([steps(10, first_index=10)])
+    assert window.take_absent(request(first_step=0, last_step=9)) == []
 
 
 def test_the_latest_word_on_a_process_counts() -> None:

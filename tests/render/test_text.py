@@ -109,7 +109,7 @@ def test_nothing_diagnosed(made: ModuleType) -> None:
 
 
 def test_the_summary_of_a_run(made: ModuleType, golden: Callable[[str, str], None]) -> None:
-    golden("run_summary.txt", text.run_summary(made.diagnosis(), "my trace.json"))
+    golden("run_summary.txt", text.run_summary(made.diagnosis(), ["my trace.json"]))
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -22,9 +22,9 @@ phasetrace.instrument("other.json")
 """
 
 
-def script(runs: Runs, code: str) -> subprocess.CompletedProcess[str]:
+def script(runs: Runs, code: str, prepare: str = PREPARE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", PREPARE + code],
+        [sys.executable, "-c", prepare + code],
         cwd=runs.folder,
         env=runs.environment({}),
         capture_output=True,
@@ -39,6 +39,13 @@ def test_trace_is_whole_when_the_application_has_ended(runs: Runs) -> None:
     assert len(runs.recording().requests) == 3
     assert not (runs.folder / "other.json").exists()
     until(lambda: not runs.left)
+
+
+def test_a_trace_that_may_not_grow(runs: Runs) -> None:
+    limited = PREPARE.replace('spool="spools"', 'spool="spools", max_size=1')
+    code = "import time\nfor _ in range(3): fake_app.generates(1); time.sleep(0.5)"
+    assert script(runs, code, limited).stderr == ""
+    assert (runs.folder / "trace.earlier.json").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -1,12 +1,15 @@
 """The command's end in all its forms: the trace is there, and the exit code is the command's."""
 
+import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
 
 import pytest
 
+from phasetrace.emit.trace_file import pieces
 from phasetrace.model import RequestStatus
+from phasetrace.read import read
 from tests.conftest import OtherPython
 from tests.supervise.fake_app import STEPS
 from tests.supervise.runs import APP, PYTHON, Runs, app
@@ -120,6 +123,16 @@ def test_existing_trace_stays_where_nothing_was_recorded(runs: Runs, command: li
 def test_nothing_recorded_leaves_no_trace(runs: Runs) -> None:
     assert "as it was" not in runs.run(["true"]).stderr
     assert not runs.trace.exists()
+
+
+def test_a_trace_that_may_not_grow_keeps_the_newest(runs: Runs) -> None:
+    done = runs.run(app("goes-on", 3), "--max-size", "1MB")
+    kept = pieces(runs.trace)
+    assert [path.name for path in kept] == ["trace.earlier.json", "trace.json"]
+    assert sum(path.stat().st_size for path in kept) < 2_000_000  # a part that is under way is never cut
+    assert "(--max-size)" in done.stderr
+    assert f"phasetrace diagnose {shlex.join(map(str, kept))}" in done.stderr
+    assert all(read(path).processes and read(path).requests for path in kept)
 
 
 def test_run_inside_run_joins(runs: Runs) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from phasetrace.model import Recording
 from phasetrace.read import read
+from phasetrace.supervise import recover
+from phasetrace.supervise.folder import make_folder
 from phasetrace.supervise.trace import Trace
 from tests import builders
 
@@ -70,6 +72,17 @@ def test_neither_can_be_written(tmp_path: Path) -> None:
     trace.write(one("r2"))
     trace.close()
     assert trace.failure is not None and trace.rest_failure is not None
+
+
+def test_a_rest_that_may_not_grow_is_recovered_from_both_its_pieces(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    trace = Trace(tmp_path / "missing" / "trace.json", folder.rest, "auto", max_size=2)
+    for name in ("r1", "r2", "r3"):
+        trace.write(one(name))
+    trace.close()
+    assert trace.dropped
+    recover(folder.base, tmp_path / "trace.json", quiet=True)
+    assert sorted(request.id for request in read(tmp_path / "trace.json").requests) == ["r2", "r3"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
