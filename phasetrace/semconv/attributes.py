@@ -136,7 +136,8 @@ class Attribute(Described):
     STALL_CAUSE = (
         "phasetrace.token.stall.cause",
         "",
-        "why a token came much later than the others; a link leads to the request that caused it",
+        "why a token came much later than the others; a link leads to the request that caused it. Known when"
+        " the run is over: `export` tells it, spans that are sent live do not",
     )
     STALL_USUAL = ("phasetrace.token.stall.usual", "us", "the usual wait for a token of this request")
 
