@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from phasetrace.advise import goals
-from phasetrace.advise.causes import RULES as CAUSES
+from phasetrace.advise.causes import RULES
 from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.ranking import WORTH, Candidate, rank, recorded
-from phasetrace.advise.rules import RULES
-from phasetrace.advise.table.rules import RULES as TABLE_RULES
+from phasetrace.advise.ranking import WORTH, Candidate, rank
 from phasetrace.advise.table.view import view
 from phasetrace.advise.verdict import healthy, unknown, verdict
 from phasetrace.advise.waiting import scheduler_ns
@@ -29,11 +27,6 @@ from phasetrace.model import (
 )
 from phasetrace.semconv import Cause
 
-STEPPED = frozenset(rule.__name__.replace("_", "-") for rule in RULES) | {
-    r.cause for r in CAUSES if r.in_steps
-}
-TABLE_RULE = {rule.__name__.replace("_", "-"): rule for rule in TABLE_RULES}
-TABLE_RULE |= {rule.cause: rule.on_table for rule in CAUSES}
 UNEXPLAINED = 0.05  # of the time: DESIGN.md section 8; with more, the trace does not explain itself
 
 
@@ -51,10 +44,9 @@ def diagnose(
     evidence = gather(breakdown, ceilings, table)
     chosen, why = goals.choose_goal(breakdown, evidence.load, goal, slo)
     evidence = replace(evidence, goal=chosen, goal_stated=bool(goal or slo), slo=slo)
-    answers = [rule(evidence) for rule in RULES] + [rule.on_steps(evidence) for rule in CAUSES]
+    answers = [rule.on_steps(evidence) for rule in RULES]
     open_questions = [answer for answer in answers if isinstance(answer, NotEnoughData)]
-    found = [recorded(answer, chosen) for answer in answers if isinstance(answer, Finding)]
-    found += [answer for answer in answers if isinstance(answer, Candidate)]
+    found = [answer for answer in answers if isinstance(answer, Candidate)]
     found += told(evidence, {question.cause for question in open_questions})
     answered = {candidate.finding.cause for candidate in found}
     not_enough = tuple(question for question in open_questions if question.cause not in answered)
@@ -72,10 +64,10 @@ def diagnose(
 
 
 def told(evidence: Evidence, undecided: set[str]) -> list[Candidate]:
-    """A recording told as a table, by the rules for those: where steps were not asked, or did not tell."""
+    """What the recording, told as a table, shows of causes of which its steps do not tell."""
     if not evidence.requests:
         return []
-    asked = [rule for cause, rule in TABLE_RULE.items() if cause in undecided or cause not in STEPPED]
+    asked = [rule for rule in RULES if rule.in_steps is None or rule.cause in undecided]
     table = table_of(evidence.breakdown, evidence.table)
     table = replace(
         table,
@@ -83,8 +75,8 @@ def told(evidence: Evidence, undecided: set[str]) -> list[Candidate]:
         hardware=_with_ceilings(table.hardware, evidence.ceilings),
     )
     seen = view(table, evidence.goal, evidence.slo)
-    answers = [rule(seen) for rule in asked]
-    return [answer for answer in answers if isinstance(answer, Candidate)]
+    answers = [rule.on_table(seen) for rule in asked]
+    return [answer for answer in answers if answer is not None]
 
 
 def _with_ceilings(hardware: TableHardware, ceilings: Ceilings | None) -> TableHardware:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from phasetrace.advise.capacity import SharedStep, shared_step
-from phasetrace.advise.knobs import commands, first_number, to_record
+from phasetrace.advise.knobs import first_number, to_record
 from phasetrace.advise.queueing import Offered, Queue, offered, queue_of
 from phasetrace.advise.workload import Workload, workload
 from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill_cost, step_cost
@@ -26,7 +26,6 @@ from phasetrace.model import (
     StepCostModel,
     recordable,
 )
-from phasetrace.semconv import Cause
 
 KNOWN_SHARE = 0.5  # of the decode steps: device times of fewer do not stand for the rest
 
@@ -130,12 +129,6 @@ class Evidence:
     def knob(self, *names: str) -> float | None:
         """The first of these settings that is a number."""
         return first_number(self.knobs, *names)
-
-    def typed(self, cause: Cause, in_process: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """What to type for a cause: in the application where the engine is a library, else at the engine."""
-        if in_process and self.engine == "transformers":
-            return in_process
-        return commands(cause, self.engine) or in_process
 
     @property
     def prompt_costs(self) -> tuple[float, float] | None:

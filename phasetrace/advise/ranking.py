@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from phasetrace.advise.gain import won
-from phasetrace.model import Finding, Goal
-from phasetrace.semconv import Cause
+from phasetrace.model import Finding
 
 WORTH = (
     0.15  # of the goal's metric: DESIGN.md section 8; what less brings is lost in the noise of most systems
@@ -34,18 +32,6 @@ class Candidate:
     finding: Finding
     tier: Tier
     weight: float
-
-
-BOUNDS = frozenset({Cause.LONG_OUTPUT, Cause.LONG_PROMPT, Cause.BANDWIDTH_BOUND})
-
-
-def recorded(finding: Finding, goal: Goal) -> Candidate:
-    """A finding whose time was recorded step by step. That an answer is not streamed is no bound of TTFT."""
-    bound = finding.cause in BOUNDS and not (finding.cause == Cause.LONG_OUTPUT and goal is Goal.TTFT)
-    tier = Tier.BOUND if bound else Tier.MEASURED
-    if finding.cause == Cause.DATA_DEFECT:
-        return Candidate(finding, Tier.DEFECT, 1.0)
-    return Candidate(finding, tier, won(finding.prediction))
 
 
 def rank(found: Iterable[Candidate]) -> list[Candidate]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.advise.ranking import BOUNDS
 from phasetrace.advise.words import percent, seconds
 from phasetrace.model import Finding, NotEnoughData, Phase
 from phasetrace.semconv import Cause, CausePhase
 
+# What a device does at its best: not to know of these is no reason to doubt that nothing is wrong
+BOUNDS = frozenset({Cause.LONG_OUTPUT, Cause.LONG_PROMPT, Cause.BANDWIDTH_BOUND})
 FEW = 3  # requests: fewer show that nothing is wrong here, not that nothing ever is
 
 

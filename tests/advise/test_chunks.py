@@ -76,7 +76,7 @@ def test_otherwise_it_is_something_else(recording: Recording, goal: Goal) -> Non
 
 def test_where_the_budget_is_not_said_it_is_asked_for() -> None:
     untold = said(served(20, None))
-    assert [q.measure for q in untold.not_enough if q.cause == Cause.SMALL_PREFILL_CHUNK]
-    assert "--engine-config" in untold.not_enough[0].measure
+    (asked,) = [q.measure for q in untold.not_enough if q.cause == Cause.SMALL_PREFILL_CHUNK]
+    assert "--engine-config" in asked
     for settled in (served(20, None, prompt=100), served(20, 4096), served(20)):
         assert Cause.SMALL_PREFILL_CHUNK not in [q.cause for q in said(settled).not_enough]

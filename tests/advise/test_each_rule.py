@@ -12,18 +12,20 @@ from phasetrace.advise.causes import (
     gc_pause,
     launch_bound,
     logits_processing,
+    long_output,
+    long_prompt,
+    many_sequences,
+    no_kv_cache,
+    padding,
+    prefix_not_reused,
     slots_full,
+    small_batch,
     speculation_loss,
     stream_consumer,
+    warm_up,
     weight_offload,
 )
 from phasetrace.advise.evidence import Evidence, gather
-from phasetrace.advise.rules import (
-    batching,
-    decode,
-    prefill,
-    prefix,
-)
 from phasetrace.analyze import breakdown
 from phasetrace.model import Ceilings, Finding, Goal, NotEnoughData, Part, PrefixChunk, Recording, StepCount
 from phasetrace.model import Sequence as Row
@@ -61,52 +63,52 @@ def on_device(recording: Recording, share: float) -> Recording:
 
 
 def test_long_output() -> None:
-    assert decode.long_output(evidence(scenes.chat())) is None
-    assert isinstance(decode.long_output(evidence(scenes.long_output())), Finding)
-    assert isinstance(decode.long_output(evidence(scenes.chat(tokens=100), goal_stated=True)), Finding)
+    assert ask(long_output, scenes.chat()) is None
+    assert isinstance(ask(long_output, scenes.long_output()), Finding)
+    assert isinstance(ask(long_output, scenes.chat(tokens=100), goal_stated=True), Finding)
     uncounted = scenes.shifted(scenes.long_output(), sequences=())
-    assert isinstance(decode.long_output(evidence(uncounted)), NotEnoughData)
+    assert isinstance(ask(long_output, uncounted), NotEnoughData)
 
 
 def test_no_kv_cache() -> None:
-    assert decode.no_kv_cache(evidence(scenes.long_output())) is None
-    assert isinstance(decode.no_kv_cache(evidence(scenes.no_kv_cache())), Finding)
-    assert decode.no_kv_cache(evidence(scenes.no_kv_cache(mode="prompt_lookup", settings={}))) is None
-    assert decode.no_kv_cache(evidence(without_steps(scenes.no_kv_cache()))) is None
+    assert ask(no_kv_cache, scenes.long_output()) is None
+    assert isinstance(ask(no_kv_cache, scenes.no_kv_cache()), Finding)
+    assert ask(no_kv_cache, scenes.no_kv_cache(mode="prompt_lookup", settings={})) is None
+    assert ask(no_kv_cache, without_steps(scenes.no_kv_cache())) is None
 
 
 def test_a_cache_wins_more_where_arithmetic_binds_early() -> None:
     def wins(device: str, computed: int) -> float:
         scene = scenes.no_kv_cache(model={"device": device, "dtype": "float32"}, computed=computed)
-        found = decode.no_kv_cache(evidence(scene))
+        found = ask(no_kv_cache, scene)
         return found.prediction.ratio if isinstance(found, Finding) and found.prediction else 1.0
 
     assert wins("cpu", 150) > wins("cuda", 1_000) > wins("cuda", 150) == 1.0
 
 
 def test_no_kv_cache_is_seen_without_the_setting() -> None:
-    assert isinstance(decode.no_kv_cache(evidence(scenes.no_kv_cache(settings={}))), Finding)
+    assert isinstance(ask(no_kv_cache, scenes.no_kv_cache(settings={})), Finding)
 
 
 def test_many_sequences() -> None:
     rows = [Row(100, 0, 32, "length")] * 5
-    assert decode.many_sequences(evidence(scenes.chat(rows=rows))) is None
-    found = decode.many_sequences(evidence(scenes.chat(rows=rows, settings={"num_beams": 5}, mode="beam")))
+    assert ask(many_sequences, scenes.chat(rows=rows)) is None
+    found = ask(many_sequences, scenes.chat(rows=rows, settings={"num_beams": 5}, mode="beam"))
     assert isinstance(found, Finding)
     assert found.confidence == "low"
 
 
 def test_small_batch() -> None:
     throughput = {"goal": Goal.THROUGHPUT}
-    assert batching.small_batch(evidence(scenes.chat(), **throughput)) is None
-    assert isinstance(batching.small_batch(evidence(scenes.small_batch(), **throughput)), Finding)
-    assert isinstance(batching.small_batch(evidence(scenes.contending(), **throughput)), Finding)
+    assert ask(small_batch, scenes.chat(), **throughput) is None
+    assert isinstance(ask(small_batch, scenes.small_batch(), **throughput), Finding)
+    assert isinstance(ask(small_batch, scenes.contending(), **throughput), Finding)
     # No more can share a step than call at a time, whatever the loop of a batch job could hold.
-    few = batching.small_batch(evidence(scenes.contending(8), **throughput))
+    few = ask(small_batch, scenes.contending(8), **throughput)
     assert isinstance(few, Finding)
     assert "about 8 here" in few.recommendation
     blind = without_steps(scenes.small_batch())
-    assert isinstance(batching.small_batch(evidence(blind, **throughput)), NotEnoughData)
+    assert isinstance(ask(small_batch, blind, **throughput), NotEnoughData)
 
 
 def test_small_batch_leaves_conversations_and_streams_alone() -> None:
@@ -115,15 +117,15 @@ def test_small_batch_leaves_conversations_and_streams_alone() -> None:
     growing = tuple(
         replace(r, sequences=(Row(14 + 20 * n, 0, 16, "stop"),)) for n, r in enumerate(recording.requests)
     )
-    assert batching.small_batch(evidence(replace(recording, requests=growing), **throughput)) is None
+    assert ask(small_batch, replace(recording, requests=growing), **throughput) is None
     streamed = scenes.small_batch(settings={"streamer": True})
-    assert batching.small_batch(evidence(streamed, **throughput)) is None
+    assert ask(small_batch, streamed, **throughput) is None
 
 
 def test_small_batch_does_not_promise_what_arithmetic_forbids() -> None:
     """Where a prompt token costs as much as a step, sequences side by side cost as much as one by one."""
     bound = scenes.calls(64, prompt=100, prefill_ms=1000, step_ms=10, tokens=16, gap_ms=1)
-    assert batching.small_batch(evidence(bound, goal=Goal.THROUGHPUT)) is None
+    assert ask(small_batch, bound, goal=Goal.THROUGHPUT) is None
 
 
 def test_frontend() -> None:
@@ -159,24 +161,24 @@ def test_gc_pause() -> None:
 
 def test_long_prompt() -> None:
     ttft = {"goal": Goal.TTFT, "goal_stated": True}
-    assert prefill.long_prompt(evidence(scenes.chat(), **ttft)) is None
+    assert ask(long_prompt, scenes.chat(), **ttft) is None
     long = scenes.chat(prompt=6000, prefill_ms=1100)
-    assert isinstance(prefill.long_prompt(evidence(long, **ttft)), Finding)
-    assert prefill.long_prompt(evidence(scenes.padding(), **ttft)) is None
+    assert isinstance(ask(long_prompt, long, **ttft), Finding)
+    assert ask(long_prompt, scenes.padding(), **ttft) is None
     uncounted = scenes.shifted(long, sequences=(), prefill_chunks=())
-    assert isinstance(prefill.long_prompt(evidence(uncounted, **ttft)), NotEnoughData)
+    assert isinstance(ask(long_prompt, uncounted, **ttft), NotEnoughData)
 
 
 def test_prefix_not_reused() -> None:
     recording = scenes.chat(prompt=640, prefill_ms=900)
-    assert prefix.prefix_not_reused(evidence(hashed(recording, 0))) is None
-    assert isinstance(prefix.prefix_not_reused(evidence(hashed(recording, 18))), Finding)
-    assert isinstance(prefix.prefix_not_reused(evidence(recording)), NotEnoughData)
-    shared = prefix.prefix_not_reused(evidence(hashed(recording, 18)))
+    assert ask(prefix_not_reused, hashed(recording, 0)) is None
+    assert isinstance(ask(prefix_not_reused, hashed(recording, 18)), Finding)
+    assert isinstance(ask(prefix_not_reused, recording), NotEnoughData)
+    shared = ask(prefix_not_reused, hashed(recording, 18))
     assert isinstance(shared, Finding)
     assert "no_grad" in shared.commands[0]  # without it the cache cannot be copied
     cached = scenes.shifted(hashed(recording, 18), cached_tokens=576)
-    assert prefix.prefix_not_reused(evidence(cached)) is None
+    assert ask(prefix_not_reused, cached) is None
 
 
 def test_a_conversation_keeps_one_cache() -> None:
@@ -186,33 +188,33 @@ def test_a_conversation_keeps_one_cache() -> None:
         replace(r, prefixes=(tuple(PrefixChunk(k, 32) for k in range(10 + n)),))
         for n, r in enumerate(recording.requests)
     )
-    found = prefix.prefix_not_reused(evidence(replace(recording, requests=turns)))
+    found = ask(prefix_not_reused, replace(recording, requests=turns))
     assert isinstance(found, Finding)
     assert "DynamicCache()" in found.commands[0]
 
 
 def test_padding() -> None:
-    assert prefill.padding(evidence(scenes.padding(long=20, short=18))) is None
-    found = prefill.padding(evidence(scenes.padding()))
+    assert ask(padding, scenes.padding(long=20, short=18)) is None
+    found = ask(padding, scenes.padding())
     assert isinstance(found, Finding)
     assert "like length" in found.recommendation
-    loop = prefill.padding(evidence(scenes.padding(gap_ms=1)))
+    loop = ask(padding, scenes.padding(gap_ms=1))
     assert isinstance(loop, Finding)
     assert "sorted by length, 3,104 of these would stay" in loop.evidence
     assert loop.ns < found.ns
     fixed = scenes.chat(rows=[Row(20, 492, 32, "length")] * 4)
-    found = prefill.padding(evidence(fixed))
+    found = ask(padding, fixed)
     assert isinstance(found, Finding)
     assert "fixed length" in found.recommendation
 
 
 def test_warm_up() -> None:
-    assert prefill.warm_up(evidence(scenes.chat())) is None
-    assert isinstance(prefill.warm_up(evidence(scenes.warm_up())), Finding)
+    assert ask(warm_up, scenes.chat()) is None
+    assert isinstance(ask(warm_up, scenes.warm_up()), Finding)
 
 
 def test_compiling_again_and_again_is_warm_up_too() -> None:
-    found = prefill.warm_up(evidence(scenes.chat(step_ms=[4000, *[10] * 30])))
+    found = ask(warm_up, scenes.chat(step_ms=[4000, *[10] * 30]))
     assert isinstance(found, Finding)
     assert "shape" in found.recommendation
 
@@ -278,7 +280,7 @@ def test_a_front_that_differs_hides_what_is_shared() -> None:
         replace(r, prefixes=((PrefixChunk(9000 + n, 16), *r.prefixes[0]),))
         for n, r in enumerate(recording.requests)
     )
-    found = prefix.prefix_not_reused(evidence(replace(recording, requests=changed)))
+    found = ask(prefix_not_reused, replace(recording, requests=changed))
     assert isinstance(found, Finding)
     assert "start to differ at their first tokens" in found.recommendation
     assert "320 tokens" in found.recommendation
@@ -335,7 +337,7 @@ def test_slots_full() -> None:
 def test_no_kv_cache_does_not_extrapolate_from_nearly_equal_lengths() -> None:
     """Steps that compute 100 to 130 positions and take much the same time tell nothing of a step for one."""
     flat = scenes.no_kv_cache(step_ms=[55 + 4 * (k % 3 - 1) for k in range(31)])
-    found = decode.no_kv_cache(evidence(flat))
+    found = ask(no_kv_cache, flat)
     assert isinstance(found, Finding)
     assert found.prediction is not None
     assert found.prediction.ratio > 2

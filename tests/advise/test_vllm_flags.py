@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from phasetrace.advise.knobs import KNOBS
+from phasetrace.advise.causes import RULES
 from tests.conftest import ENGINES
 
 CAUSES = Path(__file__).parents[2] / "phasetrace" / "advise" / "causes"
-RULES = Path(__file__).parents[2] / "phasetrace" / "advise" / "rules"
 # `vllm serve` and its frontend define these beside the engine's own
 PLACES = ("engine/arg_utils.py", "entrypoints")
 OTHERS = {"--cpus", "--engine-config"}  # of `docker run`, and our own
@@ -27,18 +26,16 @@ def defined() -> str:
 
 
 def named() -> set[str]:
-    """In the table of knobs, and in the commands that rules make for vLLM."""
-    found = {
-        flag for knobs in KNOBS.values() for said in knobs.get("vllm", ()) for flag in FLAG.findall(said)
-    }
+    """In the commands for vLLM: those of the words of a cause, and those that are made of numbers."""
+    found: set[str] = set()
     for path in CAUSES.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Dict):
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == "vllm":
                         found |= set(FLAG.findall(ast.unparse(value)))
-    for path in RULES.glob("*.py"):
-        found |= set(FLAG.findall(path.read_text(encoding="utf-8")))
+    for rule in RULES:
+        found |= {flag for said in rule.words.commands.get("vllm", ()) for flag in FLAG.findall(said)}
     return found - OTHERS
 
 

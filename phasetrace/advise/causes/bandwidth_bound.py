@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from phasetrace.advise.causes.kv_growth import KV_OWNS
+from phasetrace.advise.causes.long_output import OWNS
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.ranking import Tier
@@ -39,7 +40,6 @@ WORDS = Words(
         ),
     },
 )
-OWNS = 0.5  # of the time: what decode must own before its steps are worth a look
 NEAR_FLOOR = 0.6  # floor over measured: kernels that read weights reach 60 to 90 % of a measured bandwidth
 READS = 0.38  # of the step is reading, by the data sheet: with less, something else is what takes the time
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phasetrace.advise.knobs import PARALLEL
-from phasetrace.advise.ranking import Tier
+from phasetrace.advise.ranking import WORTH, Tier
 from phasetrace.advise.rule import Rule, Words
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.step import FAR, flat
@@ -27,14 +27,13 @@ WORDS = Words(
         "llama.cpp": ("llama-server --split-mode layer",),
     },
 )
-OWNS = 0.3  # of a step
 SCALED = 0.75  # of the step with fewer devices is what twice as many should not exceed
 
 
 def in_table(view: View) -> Told | None:
     """It was measured, more devices are no faster, or a step takes longer than its share of the reading."""
     s, g = view.subject, view.subject.group
-    if g.communication_s and s.step and g.communication_s >= OWNS * _unit(view, s):
+    if g.communication_s and s.step and g.communication_s >= WORTH * _unit(view, s):
         part = min(1.0, g.communication_s / _unit(view, s))
         return Told(
             Tier.MEASURED,
@@ -98,7 +97,7 @@ def in_table(view: View) -> Told | None:
         waits = expected.communication_s(s.shape, s.devices, s.width or 1)
         unread = s.step - (s.step_floor or 0) / expected.efficiency(s.table.hardware.name).decode
         waits = min(waits, unread - expected.HOST_STEP_S)  # no more than what reading leaves of the step
-        if waits >= OWNS * s.step and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
+        if waits >= WORTH * s.step and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
             return Told(
                 Tier.BOUND,
                 (

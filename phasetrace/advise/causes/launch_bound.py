@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from phasetrace.advise.causes.bandwidth_bound import OWNS
+from phasetrace.advise.causes.long_output import OWNS
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.ranking import Tier

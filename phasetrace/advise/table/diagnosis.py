@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from phasetrace.advise.causes import RULES as CAUSES
+from phasetrace.advise.causes import RULES, data_defect
 from phasetrace.advise.ranking import WORTH, Candidate, Tier, rank
-from phasetrace.advise.table.answer import candidate
 from phasetrace.advise.table.breakdown import breakdown
 from phasetrace.advise.table.healthy import healthy, unknown
-from phasetrace.advise.table.rules import RULES
-from phasetrace.advise.table.rules.data import contradictions
 from phasetrace.advise.table.view import View, view
-from phasetrace.model import Diagnosis, Finding, Goal, NotEnoughData, Table
+from phasetrace.model import Diagnosis, Finding, Goal, Table
 from phasetrace.semconv import Cause
 
 NO_GOAL = "no goal was stated, and the numbers do not show whether the device does what it can"
@@ -25,19 +22,18 @@ def diagnose_table(
 ) -> Diagnosis:
     """The verdict on a table, for a goal or an SLO (metric -> seconds) where the user stated one."""
     seen = view(table, goal, slo)
-    defects = tuple(said for setting in seen.settings for said in contradictions(setting))
-    if defects:
-        return _diagnosis(seen, (_refused(seen, defects),), (), defects)
-    found, missing = _ask(seen)
+    refused = data_defect.RULE.on_table(seen)
+    if refused is not None:
+        return _diagnosis(seen, (refused.finding,), refused.finding.evidence)
+    found = _ask(seen)
     if not found or found[0].weight < WORTH:
-        found, missing = _ask(replace(seen, slight=True))
-    return _diagnosis(seen, lead(seen, found), missing)
+        found = _ask(replace(seen, slight=True))
+    return _diagnosis(seen, lead(seen, found))
 
 
-def _ask(seen: View) -> tuple[list[Candidate], tuple[NotEnoughData, ...]]:
-    answers = [rule(seen) for rule in RULES] + [rule.on_table(seen) for rule in CAUSES]
-    found = rank([a for a in answers if isinstance(a, Candidate)])
-    return found, tuple(a for a in answers if isinstance(a, NotEnoughData))
+def _ask(seen: View) -> list[Candidate]:
+    answers = [rule.on_table(seen) for rule in RULES]
+    return rank(answer for answer in answers if answer is not None)
 
 
 def lead(seen: View, found: list[Candidate]) -> tuple[Finding, ...]:
@@ -86,25 +82,9 @@ def _refuted_bound(seen: View) -> str | None:
     return None
 
 
-def _refused(seen: View, defects: tuple[str, ...]) -> Finding:
-    return candidate(
-        seen,
-        Cause.DATA_DEFECT,
-        Tier.DEFECT,
-        defects,
-        "Refused: the numbers contradict each other or physics (impossible, negative or inconsistent), so"
-        " nothing is diagnosed from"
-        " them. Recompute or measure again what is named here; failed requests and errors are not"
-        " measurements.",
-        weight=1.0,
-        seconds=0.0,
-    ).finding
-
-
 def _diagnosis(
     seen: View,
     findings: tuple[Finding, ...],
-    missing: tuple[NotEnoughData, ...],
     defects: tuple[str, ...] = (),
 ) -> Diagnosis:
     return Diagnosis(
@@ -113,7 +93,6 @@ def _diagnosis(
         goal=seen.goal,
         breakdown=breakdown(seen, defects),
         findings=findings,
-        not_enough=missing,
         slo=seen.slo,
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from phasetrace.advise.knobs import to_record
-from phasetrace.advise.ranking import WORTH
-from phasetrace.advise.table.answer import SIXTEEN_BITS, Candidate, Tier
+from phasetrace.advise.ranking import WORTH, Candidate, Tier
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.step import NEAR
+from phasetrace.advise.table.told import SIXTEEN_BITS
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import seconds, times
 from phasetrace.model import Finding, Goal
