@@ -16,6 +16,7 @@ FEWEST = 8  # steps of a kind: the median of fewer is chance
 MOST = 20_000  # pairs of steps: more tell nothing new
 LEAST_STEP = 0.3  # of a step that verifies stays without drafts, whatever a token of a prompt costs
 SURE = 1.645  # standard errors: chance alone gets there in 5 of 100 recordings
+USUAL_DRAFT = 0.05  # of a step that drafting one token costs, where nothing tells
 SHARES = np.geomspace(1e-4, 1.0, 200)  # of a plain step, for a position; neighbours differ by 5 %
 
 
@@ -106,3 +107,26 @@ def _steps_of(evidence: Evidence, key: tuple[str, int]) -> tuple[Counts, Counts,
     running, computed = table.running[here], table.computed_tokens[here]
     known = ~reads & (running > 0) & (length > 0) & (computed >= running) & (given != UNKNOWN)
     return length[known], running[known], (computed - running)[known], given[known]
+
+
+def best_length(drafted: float, accepted: float, step: float, plain: float | None) -> tuple[int, float]:
+    """The draft length that gives the least time a token, and that time in the unit of a step's.
+
+    With acceptance p of each token, a step with k drafts yields (1 - p^(k+1)) / (1 - p) tokens (Leviathan
+    et al. 2023, eq. 1); p follows from the `accepted` tokens that the present length yields a step. A step
+    costs the plain one and each drafted token.
+    """
+    low, high = 0.0, 0.999
+    for _ in range(40):
+        p = (low + high) / 2
+        low, high = (p, high) if _yield(p, drafted) < accepted else (low, p)
+    p = (low + high) / 2
+    base = plain if plain and plain < step else step / (1 + USUAL_DRAFT * drafted)
+    each = max(0.0, step - base) / drafted
+    times = {k: (base + each * k) / _yield(p, k) for k in range(int(drafted) + 1)}
+    best = min(times, key=lambda k: times[k])
+    return best, times[best]
+
+
+def _yield(p: float, k: float) -> float:
+    return float((1 - p ** (k + 1)) / (1 - p))

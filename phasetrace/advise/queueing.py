@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from phasetrace.model import Interval, Recording, Request, Steps, Wait
 
+FULLY = 0.95  # busy: a queue that was seen to end had less than all of the time
 REASONS = tuple(Wait)
 STEADY = 16  # requests: of fewer, no rate of arrival can be told
 BURST = 0.2  # of the busy time: requests that all came in less were there from the start
@@ -117,3 +118,10 @@ def offered(requests: list[Request]) -> Offered | None:
         return None
     rate = int((begins > half).sum()) / seconds
     return Offered(rate, served, float(last.mean() / max(first.mean(), 1.0)))
+
+
+def shorter_queue(reading: float, saved: float) -> float:
+    """Share of a queue for one reader that goes when each reading is shorter: load / (1 - load), as M/M/1."""
+    load = min(reading, FULLY)
+    then = load * (1 - saved)
+    return 1 - (then / (1 - then)) / (load / (1 - load))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phasetrace.advise.causes.host_gap import IDLE
+from phasetrace.advise.causes.host_gap import IDLE, SLOW
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.ranking import WORTH, Tier
@@ -100,7 +100,7 @@ def in_table(view: View) -> Told | None:
         g.cpu_cores is not None
         and g.cpu_cores < FEW_CORES + s.devices - 1
         and view.table.hardware.kind != "cpu"
-        and (device_waits or (g.host_gap_s or 0) > 0 or (s.slower or 0) >= 1.8)
+        and (device_waits or (g.host_gap_s or 0) > 0 or (s.slower or 0) >= SLOW)
     ):
         said.append(f"{g.cpu_cores:,.0f} CPU cores serve the engine, its server and its tokenisers")
     if (

@@ -49,7 +49,7 @@ def in_steps(evidence: Evidence) -> Seen | None:
         evidence=(
             f"{count(len(structured), 'request')} asked for structured output; their grammars took"
             f" {seconds(spent)}, {percent(spent / evidence.whole_ns)} of {evidence.whole}",
-            (f"{seconds(statistics.median(measured))} (median) pass until a grammar is compiled")
+            f"{seconds(statistics.median(measured))} (median) pass until a grammar is compiled"
             if measured
             else None,
         ),

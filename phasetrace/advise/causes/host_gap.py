@@ -26,6 +26,8 @@ WORDS = Words(
     },
 )
 MEASURED = 0.8  # of a gap that matters: gap and step of a table are each up to 10 % off
+GROWS = 1.4  # times the gap elsewhere: what is more than measuring error makes of it
+SLOW = 1.8  # times a well set-up engine's step: engines and their versions differ by less
 OVERLAPPED = 0.8  # of the gap: what depends on the step's tokens cannot be done ahead
 IDLE = 0.6  # of the device's time is used: it waits for somebody
 MANY = 8  # sequences: with so many, there is always work for the device
@@ -81,71 +83,68 @@ def in_table(view: View) -> Told | None:
     if pair is not None:
         return tried(view, pair, "host work between the steps")
     timed = [s for s in view.settings if s.group.host_gap_s]
-    if timed:
-        s = max(timed, key=lambda x: x.group.host_gap_s or 0)
-        gap = s.group.host_gap_s or 0.0
-        step = s.step or (gap + s.step_expected if s.step_expected else None)
-        part = min(0.95, gap / step) if step else 0.25
-        if part < WORTH * MEASURED:
-            return None
-        least = min(timed, key=lambda x: x.group.host_gap_s or 0)
-        grows = gap >= 1.4 * (least.group.host_gap_s or gap)
-        return Told(
-            Tier.MEASURED,
-            (
-                (f"the device waits {seconds(gap * 1e9)} for the host in each step")
-                + (f", {percent(part)} of it" if step else ""),
-                (
-                    f"the gap grows from {seconds((least.group.host_gap_s or 0) * 1e9)} ({_size(least)})"
-                    f" to that ({_size(s)})"
-                )
-                if grows
-                else None,
-            ),
-            gain=without(gap, step) if s.tpot else None,
-            weight=max(part, 0.16),
-            seconds=gap * (s.group.output_tokens or 1),
-            setting=s,
-            confidence="high" if step and s.group.cpu_utilization is not None else "medium",
-        )
-    s, g = view.subject, view.subject.group
-    unit = s.step if s.step and (g.post_engine_s or 0) <= s.step else s.e2e
-    if g.post_engine_s and unit and g.post_engine_s >= WORTH * unit:
-        return Told(
-            Tier.MEASURED,
-            (f"after the engine, the host takes {seconds(g.post_engine_s * 1e9)}",),
-            gain=without(g.post_engine_s, unit),
-            weight=min(0.9, g.post_engine_s / unit),
-        )
-    many = (g.running or g.batch or 0) >= MANY and s.slower is None
-    if g.gpu_utilization is not None and g.gpu_utilization <= IDLE and many and view.goal is not Goal.E2E:
+    return _measured(timed) if timed else _after_the_engine(view.subject) or _idle(view, view.subject)
+
+
+def _measured(timed: list[Setting]) -> Told | None:
+    s = max(timed, key=lambda x: x.group.host_gap_s or 0)
+    least = min(timed, key=lambda x: x.group.host_gap_s or 0)
+    gap, shortest = s.group.host_gap_s or 0.0, least.group.host_gap_s or 0.0
+    step = s.step or (gap + s.step_expected if s.step_expected else None)
+    part = min(0.95, gap / step) if step else 0.25
+    if part < WORTH * MEASURED:
+        return None
+    return Told(
+        Tier.MEASURED,
+        (
+            f"the device waits {seconds(gap * 1e9)} for the host in each step"
+            + (f", {percent(part)} of it" if step else ""),
+            f"the gap grows from {seconds(shortest * 1e9)} ({_size(least)}) to that ({_size(s)})"
+            if gap >= GROWS * shortest
+            else None,
+        ),
+        gain=without(gap, step) if s.tpot else None,
+        weight=max(part, 0.16),
+        seconds=gap * (s.group.output_tokens or 1),
+        setting=s,
+        confidence="high" if step and s.group.cpu_utilization is not None else "medium",
+    )
+
+
+def _after_the_engine(s: Setting) -> Told | None:
+    spent = s.group.post_engine_s or 0.0
+    unit = s.step if s.step and spent <= s.step else s.e2e
+    if not spent or not unit or spent < WORTH * unit:
+        return None
+    return Told(
+        Tier.MEASURED,
+        (f"after the engine, the host takes {seconds(spent * 1e9)}",),
+        gain=without(spent, unit),
+        weight=min(0.9, spent / unit),
+    )
+
+
+def _idle(view: View, s: Setting) -> Told | None:
+    used, sequences = s.group.gpu_utilization, s.group.running or s.group.batch or 0
+    if used is None or used > IDLE:
+        return None
+    said = f"the device is used for {percent(used)} of the time"
+    if s.slower is None and sequences >= MANY and view.goal is not Goal.E2E:
         return Told(
             Tier.SUSPICION,
-            (
-                f"the device is used for {percent(g.gpu_utilization)} of the time, with"
-                f" {g.running or g.batch:,.0f} sequences to work on",
-            ),
+            (f"{said}, with {sequences:,.0f} sequences to work on",),
             weight=0.5,
             confidence="low",
         )
-    if (
-        g.gpu_utilization is not None
-        and g.gpu_utilization <= IDLE
-        and s.slower is not None
-        and s.slower >= 1.8
-        and (s.width or 0) > 1
-    ):
-        return Told(
-            Tier.FAULT,
-            (
-                f"the device is used for {percent(g.gpu_utilization)} of the time, and a step takes"
-                f" {times(s.slower)} of what it should",
-            ),
-            gain=modelled(min(s.slower, 1 / max(0.05, g.gpu_utilization)), 0.5),
-            weight=1 - g.gpu_utilization,
-            confidence="medium",
-        )
-    return None
+    if s.slower is None or s.slower < SLOW or (s.width or 0) <= 1:
+        return None
+    return Told(
+        Tier.FAULT,
+        (f"{said}, and a step takes {times(s.slower)} of what it should",),
+        gain=modelled(min(s.slower, 1 / max(0.05, used)), 0.5),
+        weight=1 - used,
+        confidence="medium",
+    )
 
 
 def _size(s: Setting) -> str:

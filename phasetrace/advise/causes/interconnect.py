@@ -32,57 +32,56 @@ SCALED = 0.75  # of the step with fewer devices is what twice as many should not
 
 def in_table(view: View) -> Told | None:
     """It was measured, more devices are no faster, or a step takes longer than its share of the reading."""
-    s, g = view.subject, view.subject.group
-    if g.communication_s and s.step and g.communication_s >= WORTH * _unit(view, s):
-        part = min(1.0, g.communication_s / _unit(view, s))
-        return Told(
-            Tier.MEASURED,
-            (
-                f"communication between devices takes {seconds(g.communication_s * 1e9)},"
-                f" {percent(part)} of a step",
-            ),
-            gain=without(g.communication_s, _unit(view, s)),
-            weight=part,
-        )
-    if g.communication_s and not s.step:
-        return Told(
-            Tier.MEASURED,
-            (f"communication between devices takes {seconds(g.communication_s * 1e9)}",),
-            weight=0.4,
-            confidence="medium",
-        )
+    if view.subject.group.communication_s:
+        found = _measured(view, view.subject, view.subject.group.communication_s)
+        if found is not None:
+            return found
     split = view.contrast(*PARALLEL)
-    if (
-        split is not None
-        and split.worse.devices == split.better.devices
-        and _split(split.worse) > _split(split.better)
-    ):
-        return tried(view, split, "tensor parallelism")
+    if split is not None and split.worse.devices == split.better.devices:
+        if _split(split.worse) > _split(split.better):
+            return tried(view, split, "tensor parallelism")
+    return _no_faster(view) or (_in_prefill(view) if view.goal is Goal.TTFT else _in_decode(view))
+
+
+def _measured(view: View, s: Setting, spent: float) -> Told | None:
+    said = f"communication between devices takes {seconds(spent * 1e9)}"
+    if not s.step:
+        return Told(Tier.MEASURED, (said,), weight=0.4, confidence="medium")
+    unit = _unit(s, spent)
+    if spent < WORTH * unit:
+        return None
+    part = min(1.0, spent / unit)
+    return Told(
+        Tier.MEASURED, (f"{said}, {percent(part)} of a step",), gain=without(spent, unit), weight=part
+    )
+
+
+def _no_faster(view: View) -> Told | None:
+    """More devices take about as long as fewer, and it is not the host's time of a small model's step."""
     found = _unscaled(view)
-    if found is not None:
-        more, fewer, ratio = found
-        return Told(
-            Tier.MEASURED,
-            (
-                f"{more.devices:,.0f} devices take {times(ratio)} of the time of {fewer.devices:,.0f},"
-                " where a share of"
-                f" {percent(fewer.devices / more.devices)} would be perfect",
-            ),
-            weight=max(0.3, 1 - fewer.devices / more.devices / ratio),
-            gain=modelled(ratio, 0.3) if ratio > 1 else None,
-            setting=more,
-            confidence="high" if ratio > 1 else "medium",
-        )
-    if (
-        s.devices > 1
-        and s.slower is not None
-        and s.slower >= FAR
-        and s.shape
-        and s.step
-        and not g.host_gap_s
-        and not flat(view)
-    ):
-        if view.goal is Goal.TTFT or view.table.hardware.offloaded_gb or s.quantization:
+    if found is None:
+        return None
+    more, fewer, ratio = found
+    return Told(
+        Tier.MEASURED,
+        (
+            f"{more.devices:,.0f} devices take {times(ratio)} of the time of {fewer.devices:,.0f}, where a"
+            f" share of {percent(fewer.devices / more.devices)} would be perfect",
+        ),
+        weight=max(0.3, 1 - fewer.devices / more.devices / ratio),
+        gain=modelled(ratio, 0.3) if ratio > 1 else None,
+        setting=more,
+        confidence="high" if ratio > 1 else "medium",
+    )
+
+
+def _in_decode(view: View) -> Told | None:
+    """A step takes longer than the devices' share of the reading: by what waiting takes, or by far more."""
+    s = view.subject
+    if s.devices <= 1 or s.slower is None or not s.shape or not s.step:
+        return None
+    if s.slower >= FAR and not s.group.host_gap_s and not flat(view):
+        if view.table.hardware.offloaded_gb or s.quantization:
             return None
         return Told(
             Tier.SUSPICION,
@@ -93,49 +92,45 @@ def in_table(view: View) -> Told | None:
             weight=1 - 1 / s.slower,
             confidence="low",
         )
-    if s.devices > 1 and s.slower is not None and s.shape and s.step and view.goal is not Goal.TTFT:
-        waits = expected.communication_s(s.shape, s.devices, s.width or 1)
-        unread = s.step - (s.step_floor or 0) / expected.efficiency(s.table.hardware.name).decode
-        waits = min(waits, unread - expected.HOST_STEP_S)  # no more than what reading leaves of the step
-        if waits >= WORTH * s.step and waits >= 0.5 * (s.step_floor or 0) and s.slower <= FAR:
-            return Told(
-                Tier.BOUND,
-                (
-                    f"{s.devices:,.0f} devices would read their share of the weights in"
-                    f" {seconds((s.step_floor or 0) * 1e9)},"
-                    f" and a step takes {seconds(s.step * 1e9)}",
-                    f"waiting for each other in {s.shape.layers or 0:,.0f} layers takes about"
-                    f" {seconds(waits * 1e9)} of it",
-                ),
-                weight=waits / s.step,
-            )
-    g_prefill = s.prefill_with(s.new_tokens) if s.new_tokens else None
-    if (
-        view.goal is Goal.TTFT
-        and s.devices > 1
-        and s.prefill
-        and g_prefill
-        and s.alone
-        and s.prefill >= FAR * g_prefill
-        and s.shape
-    ):
-        moved = expected.communication_s(s.shape, s.devices, s.new_tokens or 1)
-        return Told(
-            Tier.SUSPICION,
-            (
-                f"{s.devices:,.0f} devices take {times(s.prefill / g_prefill)} of the time that this"
-                " prefill should",
-                f"over a fast link they would exchange it in {seconds(moved * 1e9)}",
-            ),
-            weight=1 - g_prefill / s.prefill,
-            confidence="low",
-        )
-    return None
+    floor = s.step_floor or 0.0
+    unread = s.step - floor / expected.efficiency(s.table.hardware.name).decode
+    waits = expected.communication_s(s.shape, s.devices, s.width or 1)
+    waits = min(waits, unread - expected.HOST_STEP_S)  # no more than what reading leaves of the step
+    if waits < WORTH * s.step or waits < 0.5 * floor or s.slower > FAR:
+        return None
+    return Told(
+        Tier.BOUND,
+        (
+            f"{s.devices:,.0f} devices would read their share of the weights in {seconds(floor * 1e9)},"
+            f" and a step takes {seconds(s.step * 1e9)}",
+            f"waiting for each other in {s.shape.layers or 0:,.0f} layers takes about {seconds(waits * 1e9)}"
+            " of it",
+        ),
+        weight=waits / s.step,
+    )
 
 
-def _unit(view: View, s: Setting) -> float:
+def _in_prefill(view: View) -> Told | None:
+    s = view.subject
+    usual = s.prefill_with(s.new_tokens) if s.new_tokens else None
+    if s.devices <= 1 or not s.alone or not s.shape or not s.prefill or not usual:
+        return None
+    if s.prefill < FAR * usual:
+        return None
+    moved = expected.communication_s(s.shape, s.devices, s.new_tokens or 1)
+    return Told(
+        Tier.SUSPICION,
+        (
+            f"{s.devices:,.0f} devices take {times(s.prefill / usual)} of the time that this prefill should",
+            f"over a fast link they would exchange it in {seconds(moved * 1e9)}",
+        ),
+        weight=1 - usual / s.prefill,
+        confidence="low",
+    )
+
+
+def _unit(s: Setting, spent: float) -> float:
     """What a stated communication time is a part of: a step, or the whole where it is longer than one."""
-    spent = s.group.communication_s or 0
     step = s.step or 0
     return step if spent <= 1.1 * step else max(s.e2e or 0, s.prefill or 0, spent)
 

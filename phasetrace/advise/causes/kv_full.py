@@ -67,7 +67,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
             f" {percent(held.share(Wait.KV))} of that for want of KV blocks",
             f"{held.running:.3g} sequences ran meanwhile on average"
             + (f", where {cap:,.0f} may" if cap else ""),
-            (f"at most {held.most_blocks:,} of {blocks:,.0f} blocks were in use")
+            f"at most {held.most_blocks:,} of {blocks:,.0f} blocks were in use"
             if blocks and held.most_blocks
             else None,
         ),

@@ -70,7 +70,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
             f" (median) at {seconds(statistics.median(rates))} each",
             f"prefill is {percent(evidence.share(evidence.phase_ns(Phase.PREFILL)))}:"
             " a shorter prompt wins at most that",
-            (f"{keep:,} tokens at this rate fit the target of {seconds(target * 1e9)}")
+            f"{keep:,} tokens at this rate fit the target of {seconds(target * 1e9)}"
             if target is not None
             else None,
         ),

@@ -57,7 +57,7 @@ def in_steps(evidence: Evidence) -> Seen | None:
     return Seen(
         decode,
         evidence=(
-            (f"a decode step computes {per_step:,.0f} positions a sequence, where one is new")
+            f"a decode step computes {per_step:,.0f} positions a sequence, where one is new"
             if per_step
             else None,
             f"decode is {percent(evidence.share(decode))} of the time in {count(len(affected), 'request')}",

@@ -10,6 +10,7 @@ from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.knobs import BUDGETS
 from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
+from phasetrace.advise.table.neighbours import NEIGHBOURS, at_once, prefill_load, slow_end, spikiness
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Told, modelled, tried
 from phasetrace.advise.table.view import View
@@ -35,11 +36,12 @@ WORDS = Words(
     },
 )
 SHARE = 0.1  # of decode: with less, taking all of it away wins less than what matters
-NEIGHBOURS = 1.5  # requests at once: with fewer, no other's prompt can stretch a step
 SMALLER = 0.25  # of the budget: two halvings, a usual next try
 LEAST_BUDGET = 128  # tokens: below, a chunk costs a whole reading of the weights on most devices
 ELSEWHERE = 0.6  # of the cost is won where prompts are read by other devices: KV has to come over
 SPIKES = 3.0  # ITL p99 over its middle: steps of one kind vary by less
+SLOWER = 1.3  # times a well set-up engine's step, or the middle gap: less is within what engines differ by
+A_CHUNK = (0.4, 2.5)  # the slow end over a chunk's expected time: a device's speed is known that well
 READING = 0.3  # of the device's time: less cannot stretch a step by half
 STRETCHED = 1.5  # times a well set-up engine's step of that batch
 
@@ -98,130 +100,90 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
 
 def in_table(view: View) -> Told | None:
     """The user tried without, others' prompts fill the device, or the slow gaps are as long as a chunk."""
-    pair = next(
-        (p for p in view.pairs if "prefilling_concurrently" in p.differs and p.goal is not Goal.TTFT), None
-    )
-    if pair is not None and (pair.worse.group.prefilling_concurrently or 0) > (
-        pair.better.group.prefilling_concurrently or 0
-    ):
-        return tried(view, pair, "prefilling_concurrently")
+    found = _tried(view)
+    if found is not None or view.goal is Goal.TTFT:
+        return found
+    if view.subject.group.prefilling_concurrently:
+        return _read_meanwhile(view.subject, view.subject.group.prefilling_concurrently)
+    return _stretched(view, view.subject) or _chunk_long(max(view.settings, key=spikiness))
+
+
+def _tried(view: View) -> Told | None:
+    for pair in view.pairs:
+        if "prefilling_concurrently" in pair.differs and pair.goal is not Goal.TTFT:
+            others = [s.group.prefilling_concurrently or 0 for s in (pair.worse, pair.better)]
+            if others[0] > others[1]:
+                return tried(view, pair, "prefilling_concurrently")
+            break
     larger = view.contrast(*BUDGETS, *LETS_PASS)
     if larger is not None and larger.goal is Goal.TPOT and not larger.worse.alone:
         if set(LETS_PASS) & set(larger.differs) or (larger.worse.budget or 0) > (larger.better.budget or 0):
             return tried(view, larger, "larger chunks of prompts")
-    s, g = view.subject, view.subject.group
-    if view.goal is Goal.TTFT:
-        return None
-    if g.prefilling_concurrently:
-        usual = s.step_expected or g.itl_p50_s
-        slower = s.tpot / usual if s.tpot and usual else None
-        if slower is not None and slower < 1.3:
-            return _gaps(s)
+    return None
+
+
+def _read_meanwhile(s: Setting, tokens: float) -> Told | None:
+    """Others' prompts are known to be read while these decode."""
+    said = f"{tokens:,.0f} prompt tokens of other requests were read while these decoded"
+    usual = s.step_expected or s.group.itl_p50_s
+    slower = s.tpot / usual if s.tpot and usual else None
+    if slower is None or slower >= SLOWER:
         return Told(
             Tier.FAULT,
-            (
-                f"{g.prefilling_concurrently:,.0f} prompt tokens of other requests were read while these"
-                " decoded",
-                f"a token takes {times(slower)} of what it should" if slower else None,
-            ),
+            (said, f"a token takes {times(slower)} of what it should" if slower else None),
             gain=modelled(slower) if slower else None,
             weight=1 - 1 / slower if slower else 0.4,
         )
-    read = _prefill_load(view, s)
-    if read is not None and read[0] >= READING and s.tpot and s.slower is not None and s.slower >= STRETCHED:
-        return Told(
-            Tier.FAULT,
-            (
-                f"a token takes {times(s.slower)} of what it should, with {_others(s):,.0f} requests at once",
-                f"reading their prompts ({seconds(read[1] * 1e9)} each) fills"
-                f" {percent(min(1.0, read[0]))} of the device's time",
-            ),
-            gain=modelled(s.slower),
-            weight=1 - 1 / s.slower,
-            confidence="high",
-        )
-    s = max(view.settings, key=_spikiness)
-    g = s.group
-    middle, tail = g.itl_p50_s or g.tpot_s, g.itl_p99_s or g.itl_p95_s or g.itl_max_s
-    others = _others(s)
-    if (
-        not middle
-        or not tail
-        or tail < SPIKES * middle
-        or others < NEIGHBOURS
-        or g.stall_period_s
-        or g.preemptions
-    ):
+    gaps = slow_end(s)  # the usual token is on time
+    if gaps is None or spikiness(s) < SPIKES or s.group.stall_period_s or s.group.preemptions:
         return None
-    chunk = (
-        min(s.budget or g.prompt_tokens or 0, (g.prompt_tokens or s.budget or 0) * max(1.0, others)) or None
+    return Told(Tier.FAULT, (said, _gaps(*gaps)), weight=0.2)
+
+
+def _stretched(view: View, s: Setting) -> Told | None:
+    """A token takes longer than it should, and others' prompts fill much of the device's time."""
+    read = prefill_load(view, s)
+    if read is None or read[0] < READING or not s.tpot or s.slower is None or s.slower < STRETCHED:
+        return None
+    return Told(
+        Tier.FAULT,
+        (
+            f"a token takes {times(s.slower)} of what it should, with {at_once(s):,.0f} requests at once",
+            f"reading their prompts ({seconds(read[1] * 1e9)} each) fills {percent(min(1.0, read[0]))} of the"
+            " device's time",
+        ),
+        gain=modelled(s.slower),
+        weight=1 - 1 / s.slower,
+        confidence="high",
     )
+
+
+def _chunk_long(s: Setting) -> Told | None:
+    """The slow end of ITL is about as long as a chunk of a prompt takes."""
+    g, gaps, others = s.group, slow_end(s), at_once(s)
+    if gaps is None or spikiness(s) < SPIKES or others < NEIGHBOURS or g.stall_period_s or g.preemptions:
+        return None
+    tail, middle = gaps
+    prompts = (g.prompt_tokens or s.budget or 0) * max(1.0, others)
+    chunk = min(s.budget or g.prompt_tokens or 0, prompts) or None
     reads = s.prefill_with(chunk) if chunk else s.prefill
-    said = [
-        f"the slow end of ITL is {seconds(tail * 1e9)}, its middle {seconds(middle * 1e9)}, with"
-        f" {others:,.0f} requests at once"
-    ]
-    fits = reads is not None and 0.4 <= tail / (reads + middle) <= 2.5
-    if fits and chunk and reads:
-        said.append(
-            f"a chunk of {chunk:,.0f} prompt tokens takes about {seconds(reads * 1e9)}: the size of"
-            " these gaps"
-        )
-    mean = s.tpot or middle
+    fits = reads is not None and A_CHUNK[0] <= tail / (reads + middle) <= A_CHUNK[1]
     return Told(
         Tier.FAULT if fits or not reads else Tier.SUSPICION,
-        tuple(said),
-        weight=max(0.2, 1 - middle / max(mean, middle)),
+        (
+            f"{_gaps(tail, middle)}, with {others:,.0f} requests at once",
+            f"a chunk of {chunk:,.0f} prompt tokens takes about {seconds(reads * 1e9)}: the size"
+            " of these gaps"
+            if fits and chunk and reads
+            else None,
+        ),
+        weight=max(0.2, 1 - middle / max(s.tpot or middle, middle)),
         confidence="medium" if fits else "low",
     )
 
 
-def _gaps(s: Setting) -> Told | None:
-    """The usual token is on time, and the slow end waits for prompts that are known to be read meanwhile."""
-    g = s.group
-    if _spikiness(s) < SPIKES or g.stall_period_s or g.preemptions:
-        return None
-    middle, tail = g.itl_p50_s or g.tpot_s or 0.0, g.itl_p99_s or g.itl_p95_s or g.itl_max_s or 0.0
-    return Told(
-        Tier.FAULT,
-        (
-            f"{g.prefilling_concurrently:,.0f} prompt tokens of other requests were read while these decoded",
-            f"the slow end of ITL is {seconds(tail * 1e9)}, its middle {seconds(middle * 1e9)}",
-        ),
-        weight=0.2,
-    )
-
-
-def _spikiness(s: Setting) -> float:
-    """The slow end of ITL over its middle."""
-    g = s.group
-    middle, tail = g.itl_p50_s or g.tpot_s, g.itl_p99_s or g.itl_p95_s or g.itl_max_s
-    return tail / middle if middle and tail else 0.0
-
-
-def _others(s: Setting) -> float:
-    """Requests that are served at once."""
-    g = s.group
-    return max((v for v in (g.running, g.batch, g.concurrency, g.request_rate) if v is not None), default=0.0)
-
-
-def _prefill_load(view: View, s: Setting) -> tuple[float, float] | None:
-    """The share of the device's time that prompts take while these decode, and the prefill of one alone.
-
-    Requests begin at the rate at which they end: those running over the time that one runs (Little's law).
-    """
-    g = s.group
-    if g.running is None and g.concurrency is None and g.request_rate is None:
-        return None  # a static batch: nobody else comes while it decodes
-    running = g.running or g.batch or s.width
-    alone = next((x.prefill for x in view.settings if x.alone and x.prefill), None)
-    each = alone or (s.prefill_with(s.new_tokens) if s.new_tokens else None)
-    rate = g.request_throughput
-    if rate is None and running and s.decode:
-        rate = running / (s.decode + (s.prefill or 0.0))
-    if not rate or not each or not running or running < NEIGHBOURS:
-        return None
-    return rate * each, each
+def _gaps(tail: float, middle: float) -> str:
+    return f"the slow end of ITL is {seconds(tail * 1e9)}, its middle {seconds(middle * 1e9)}"
 
 
 RULE = Rule(Cause.PREFILL_INTERFERENCE, WORDS, in_steps, in_table)

@@ -11,6 +11,7 @@ from phasetrace.advise.gain import fewer_read, predict
 from phasetrace.advise.prefixes import Front, behind_front
 from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
+from phasetrace.advise.table.contrast import MATTERS
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Told, modelled, tried
 from phasetrace.advise.table.view import View
@@ -161,62 +162,62 @@ def in_table(view: View) -> Told | None:
     if view.goal is Goal.TPOT:
         return None
     pair = view.contrast("enable_prefix_caching", "prefix_caching", "disable_radix_cache", "cache_prompt")
-    if pair is not None and pair.ratio >= 1.15 and _off(pair.worse):
+    if pair is not None and pair.ratio >= MATTERS and _off(pair.worse):
         return tried(view, pair, "the prefix cache off")
     pair = view.contrast("prefix_cache_hit_rate")
     if pair is not None and _hits(pair.worse) < _hits(pair.better):
         return tried(view, pair, "a lower prefix_cache_hit_rate")
     for s in sorted(view.settings, key=lambda x: -(x.group.shared_prefix_tokens or 0)):
-        g = s.group
-        shared = g.shared_prefix_tokens or 0
-        if not g.prompt_tokens or shared < SHARED * g.prompt_tokens:
-            continue
-        possible = shared / g.prompt_tokens
-        fresh = next(
-            (x for x in view.settings if x is not s and not x.group.shared_prefix_tokens and _alike(x, s)),
-            None,
-        )
-        said = [f"{shared:,.0f} of {g.prompt_tokens:,.0f} prompt tokens are the same in each request"]
-        if g.prefix_cache_hit_rate is not None:
-            if g.prefix_cache_hit_rate >= HIT * possible:
-                continue
-            said.append(f"the prefix cache hits for {percent(g.prefix_cache_hit_rate)} of the tokens")
-        elif g.cached_tokens is not None:
-            if g.cached_tokens >= HIT * shared:
-                continue
-            said.append(f"{g.cached_tokens:,.0f} of them came from the cache")
-        elif fresh is not None and s.ttft and fresh.ttft:
-            if s.ttft < fresh.ttft * (1 - possible * LIKE_NEW):
-                continue
-            said.append(
-                f"they take {seconds(s.ttft * 1e9)} to the first token, new ones"
-                f" {seconds(fresh.ttft * 1e9)}: nothing was reused"
-            )
-        elif _off(s):
-            said.append("the prefix cache is off")
-        else:
-            usual = s.prefill_with(g.prompt_tokens)
-            if usual is None or s.prefill is None or s.prefill < LIKE_NEW * usual:
-                continue
-            said.append(
-                f"prefill takes {seconds(s.prefill * 1e9)}, what reading all of it takes"
-                f" ({seconds(usual * 1e9)})"
-            )
-        time = s.prefill or s.ttft
-        whole = s.metric(view.goal) if view.goal is not Goal.THROUGHPUT else s.e2e
-        part = time / max(whole, time) if time and whole else 1.0
-        saved = part * (possible - (g.prefix_cache_hit_rate or 0))
-        if time is None and view.goal is not Goal.TTFT:
-            saved *= 0.5  # decode holds the rest, of unknown length
-        return Told(
-            Tier.FAULT,
-            tuple(said),
-            gain=modelled(1 / (1 - min(0.95, saved)), 0.4),
-            weight=saved,
-            setting=s,
-            confidence="high" if len(said) > 1 else "medium",
-        )
+        shared, prompt = s.group.shared_prefix_tokens or 0, s.group.prompt_tokens
+        if prompt and shared >= SHARED * prompt and (why := _read_again(view, s, shared, prompt)) is not None:
+            return _shared(view, s, shared, prompt, why)
     return None
+
+
+def _shared(view: View, s: Setting, shared: float, prompt: float, why: str) -> Told:
+    time = s.prefill or s.ttft
+    whole = s.metric(view.goal) if view.goal is not Goal.THROUGHPUT else s.e2e
+    part = time / max(whole, time) if time and whole else 1.0
+    saved = part * (shared / prompt - _hits(s))
+    if time is None and view.goal is not Goal.TTFT:
+        saved *= 0.5  # decode holds the rest, of unknown length
+    return Told(
+        Tier.FAULT,
+        (f"{shared:,.0f} of {prompt:,.0f} prompt tokens are the same in each request", why),
+        gain=modelled(1 / (1 - min(0.95, saved)), 0.4),
+        weight=saved,
+        setting=s,
+        confidence="high",
+    )
+
+
+def _read_again(view: View, s: Setting, shared: float, prompt: float) -> str | None:
+    """What says that the shared part is not reused; None where it is, or where nothing tells."""
+    g, possible = s.group, shared / prompt
+    if g.prefix_cache_hit_rate is not None:
+        if g.prefix_cache_hit_rate >= HIT * possible:
+            return None
+        return f"the prefix cache hits for {percent(g.prefix_cache_hit_rate)} of the tokens"
+    if g.cached_tokens is not None:
+        return (
+            None if g.cached_tokens >= HIT * shared else f"{g.cached_tokens:,.0f} of them came from the cache"
+        )
+    fresh = next(
+        (x for x in view.settings if x is not s and not x.group.shared_prefix_tokens and _alike(x, s)), None
+    )
+    if fresh is not None and s.ttft and fresh.ttft:
+        if s.ttft < fresh.ttft * (1 - possible * LIKE_NEW):
+            return None
+        return (
+            f"they take {seconds(s.ttft * 1e9)} to the first token, new ones {seconds(fresh.ttft * 1e9)}:"
+            " nothing was reused"
+        )
+    if _off(s):
+        return "the prefix cache is off"
+    usual = s.prefill_with(prompt)
+    if usual is None or s.prefill is None or s.prefill < LIKE_NEW * usual:
+        return None
+    return f"prefill takes {seconds(s.prefill * 1e9)}, what reading all of it takes ({seconds(usual * 1e9)})"
 
 
 def _hits(s: Setting) -> float:

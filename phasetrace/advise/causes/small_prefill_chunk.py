@@ -6,11 +6,13 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from phasetrace.advise.chunks import read_whole
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.knobs import BUDGETS
+from phasetrace.advise.queueing import shorter_queue
 from phasetrace.advise.ranking import WORTH, Tier
-from phasetrace.advise.ridge import GPU, ridge
+from phasetrace.advise.ridge import GPU
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Told, modelled, tried
@@ -41,11 +43,6 @@ WORDS = Words(
 )
 CHUNKS = 2  # a prompt that fits into one step is in no chunks
 BOTTLENECK = 0.5  # of the time prompts are read: then those behind wait for the reading, not for a slot
-FULLY = 0.95  # busy: a queue that was seen to end had less than all of the time
-# Of the peak, by prefill: the least, the likely, the most on common devices
-REACHED = (0.35, 0.6, 0.75)
-SEEN = 1.1  # times a decode step: from there on a chunk's time shows what its tokens cost
-DOUBT = 2.0  # times, either way: how far the cost of a token may be off that is seen in small chunks only
 LEAST_BUDGET = 64  # nobody sets less: a shorter prompt is in one chunk, whatever the budget
 CHUNKING = ("vllm", "sglang")  # read long prompts in chunks; a trace of theirs may not say of how many tokens
 UNTOLD = "the token budget of a step (`--engine-config` with the server's log says it)"
@@ -82,10 +79,12 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
     )
     if not CHUNKS_FIT[0] <= each / step <= CHUNKS_FIT[1]:
         return None
-    low, expected, high = (max(0.0, spent - left) for left in _left(evidence, chunked, step, each, budget))
+    low, expected, high = (
+        max(0.0, spent - left) for left in read_whole(evidence, chunked, step, each, budget)
+    )
     if not expected:
         return None
-    waits = [queue * _shorter_queue(reading, saved / spent) for saved in (low, expected, high)]
+    waits = [queue * shorter_queue(reading, saved / spent) for saved in (low, expected, high)]
     low, expected, high = (saved + wait for saved, wait in zip((low, expected, high), waits, strict=True))
     raised = _raised(chunked)
     typical = statistics.median(r.new_prompt_tokens or 0 for r in chunked)
@@ -96,7 +95,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
             f" prompt, {seconds(spent)} in all",
             f"a chunk takes {seconds(each)}, {percent(each / step)} of a decode step, which reads all weights"
             " once for one token",
-            (f"prompts are read for {percent(reading)} of the time, and {seconds(queue)} wait for that")
+            f"prompts are read for {percent(reading)} of the time, and {seconds(queue)} wait for that"
             if queue
             else None,
         ),
@@ -107,13 +106,6 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
             evidence, Saving(first_ns=expected, least=low / expected, most=max(1.0, high / expected))
         ),
     )
-
-
-def _shorter_queue(reading: float, saved: float) -> float:
-    """Share of a queue for one reader that goes when each reading is shorter: load / (1 - load), as M/M/1."""
-    load = min(reading, FULLY)
-    then = load * (1 - saved)
-    return 1 - (then / (1 - then)) / (load / (1 - load))
 
 
 def _budget(evidence: Evidence) -> int | None:
@@ -132,31 +124,6 @@ def _step_ns(requests: Sequence[RequestBreakdown]) -> float | None:
     """A decode step of requests that had few neighbours: a quarter of the requests had no longer ones."""
     known = sorted(r.tpot_ns for r in requests if r.tpot_ns)
     return known[len(known) // 4] if known else None
-
-
-def _left(
-    evidence: Evidence, chunked: Sequence[RequestBreakdown], step: float, chunk: float, budget: int
-) -> tuple[float, float, float]:
-    """What prefill takes in one chunk a prompt, from the most to the least."""
-    model, ceilings = evidence.model, evidence.ceilings
-    parameters = (model.active_parameters or model.parameters) if model is not None else None
-    if parameters and ceilings is not None and ceilings.flops_s:
-        token = 2 * parameters / ceilings.flops_s * 1e9
-        each = [token / reached for reached in REACHED]
-    elif chunk >= SEEN * step and budget > 1:
-        token = (chunk - step) / (budget - 1)
-        each = [token * DOUBT, token, token / DOUBT]
-    else:
-        each = [step / tokens for tokens in ridge(evidence)]
-        each[-1] = min(each[-1], max((chunk - step) / max(1, budget - 1), step / GPU[-1]))
-    each = [min(token, chunk / budget) for token in each]  # a chunk's time holds all of its arithmetic
-    most, expected, least = (
-        sum(step + token * (r.new_prompt_tokens or 0) for r in chunked)
-        if chunk >= SEEN * step
-        else sum(max(step, token * (r.new_prompt_tokens or 0)) for r in chunked)
-        for token in each
-    )
-    return most, expected, least
 
 
 def _raised(chunked: Sequence[RequestBreakdown]) -> int:

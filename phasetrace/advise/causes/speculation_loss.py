@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from itertools import permutations
 
-from phasetrace.advise.drafting import drafting
+from phasetrace.advise.drafting import best_length, drafting
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.ranking import Tier
@@ -62,7 +63,6 @@ SPECULATING = (
 )
 PAYS = 1.1  # times faster: what drafting has to win, for the memory and the variance that it brings
 POOR = 0.35  # of the drafted tokens are accepted: below, shorter drafts win whatever a draft costs
-USUAL_DRAFT = 0.05  # of a step that drafting one token costs, where the table does not tell
 
 
 def in_steps(evidence: Evidence) -> Seen | Measure | None:
@@ -141,113 +141,96 @@ def _in_shared_steps(evidence: Evidence) -> Seen | Measure | None:
 
 def in_table(view: View) -> Told | None:
     """The user tried without, drafting takes what it gives, or few of the drafts are accepted."""
+    found = _tried(view) or _unpaid(view)
+    if found is not None or view.goal is Goal.TTFT:
+        return found
+    return _slow_drafts(view.subject) or _wrong_drafts(view.subject)
+
+
+def _tried(view: View) -> Told | None:
     for pair in view.compared:
-        if "speculative_tokens" in pair.differs or set(SPECULATING) & set(pair.differs):
-            if _drafted(pair.worse) > _drafted(pair.better) or (
-                pair.worse.knobs.get("speculative_method") and not pair.better.knobs.get("speculative_method")
-            ):
-                if pair.worse.group.order != "first" and pair.goal is not Goal.TTFT:
-                    return tried(view, pair, "speculative_tokens")
-    unpaid = _unpaid(view)
-    if unpaid is not None:
-        worse, plain_one, won = unpaid
+        more = _drafted(pair.worse) > _drafted(pair.better)
+        on = pair.worse.knobs.get("speculative_method") and not pair.better.knobs.get("speculative_method")
+        if {"speculative_tokens", *SPECULATING} & set(pair.differs) and (more or on):
+            if pair.worse.group.order != "first" and pair.goal is not Goal.TTFT:
+                return tried(view, pair, "speculative_tokens")
+    return None
+
+
+def _unpaid(view: View) -> Told | None:
+    """A group that drafts is not faster, by what pays, than the same without."""
+    for worse, plain in permutations(view.settings, 2):
+        if not _drafted(worse) or _drafted(plain) or plain.group.speculative_tokens != 0:
+            continue
+        known = [like_with_like(plain, worse, goal) for goal in (Goal.TPOT, Goal.THROUGHPUT, Goal.E2E)]
+        won = next((ratio for ratio in known if ratio is not None), None)
+        if won is None or won > PAYS or worse.group.order == "first":
+            continue
         return Told(
             Tier.MEASURED,
             (
-                f"{worse.name} drafts {_drafted(worse):,.0f} tokens a step and takes {percent(1 / won)}"
-                " of the time of"
-                f" {plain_one.name} without drafts: they win nothing",
+                f"{worse.name} drafts {_drafted(worse):,.0f} tokens a step and takes {percent(1 / won)} of"
+                f" the time of {plain.name} without drafts: they win nothing",
             ),
             gain=measured(1 / won) if won < 1 else None,
             weight=max(0.16, 1 - won),
             setting=worse,
             confidence="high" if won < 1 else "medium",
         )
-    s, g = view.subject, view.subject.group
-    drafted, accepted = _drafted(s), g.accepted_length
-    if view.goal is Goal.TTFT:
+    return None
+
+
+def _slow_drafts(s: Setting) -> Told | None:
+    """Drafting takes a larger part of a step than what it gives is worth."""
+    spent, gained = s.group.draft_s, max(1.0, s.group.accepted_length or 1.0)
+    if not spent or not s.step:
         return None
-    if g.draft_s and s.step:
-        part = g.draft_s / max(s.step, g.draft_s)
-        gained = max(1.0, accepted or 1.0)
-        if part >= 1 - 1 / gained and part >= DRAFTING:
-            return Told(
-                Tier.MEASURED,
-                (
-                    f"drafting takes {seconds(g.draft_s * 1e9)}, {percent(part)} of a step, for"
-                    f" {gained:.2g} tokens a step",
-                ),
-                gain=modelled(max(1.16, (1 - part) ** -1 / gained), 0.5),
-                weight=max(0.2, part - (1 - 1 / gained)),
-            )
+    part = spent / max(s.step, spent)
+    if part < 1 - 1 / gained or part < DRAFTING:
+        return None
+    return Told(
+        Tier.MEASURED,
+        (
+            f"drafting takes {seconds(spent * 1e9)}, {percent(part)} of a step, for {gained:.2g} tokens"
+            " a step",
+        ),
+        gain=modelled(max(1.16, (1 - part) ** -1 / gained), 0.5),
+        weight=max(0.2, part - (1 - 1 / gained)),
+    )
+
+
+def _wrong_drafts(s: Setting) -> Told | None:
+    """Few drafted tokens are accepted, or a token takes longer than it would without."""
+    drafted, accepted = _drafted(s), s.group.accepted_length
     if not drafted or accepted is None or accepted <= 0:
         return None
     plain = s.step_expected
-    share = max(0.0, accepted - 1) / drafted
-    said = [f"{drafted:,.0f} tokens are drafted in each step and {accepted:.3g} come out of it"]
     slower = s.tpot / plain if s.tpot and plain else None
-    if slower is not None:
-        said.append(
-            f"a token takes {seconds((s.tpot or 0) * 1e9)}; without drafts about"
-            f" {seconds((plain or 0) * 1e9)}"
-        )
     loses = slower is not None and slower >= PAYS
-    poor = share < POOR and (slower is None or slower > 0.7)
+    poor = max(0.0, accepted - 1) / drafted < POOR and (slower is None or slower > 0.7)
     if not (loses or poor):
         return None
-    best = _best(s, drafted, accepted, plain)
-    if best is not None:
-        said.append(f"at this acceptance {best[0]} drafted tokens would be best")
+    better = None
+    if s.tpot is not None and s.step is not None:
+        length, token = best_length(drafted, accepted, s.step, plain)
+        better = (length, s.tpot / token) if token < s.tpot else None
     return Told(
         Tier.FAULT,
-        tuple(said),
-        gain=modelled(best[1], 0.3) if best else None,
-        weight=max(0.2, 1 - 1 / best[1]) if best else 0.3,
+        (
+            f"{drafted:,.0f} tokens are drafted in each step and {accepted:.3g} come out of it",
+            f"a token takes {seconds(s.tpot * 1e9)}; without drafts about {seconds(plain * 1e9)}"
+            if s.tpot and plain
+            else None,
+            f"at this acceptance {better[0]} drafted tokens would be best" if better else None,
+        ),
+        gain=modelled(better[1], 0.3) if better else None,
+        weight=max(0.2, 1 - 1 / better[1]) if better else 0.3,
         confidence="high" if loses and poor else "medium",
     )
 
 
-def _unpaid(view: View) -> tuple[Setting, Setting, float] | None:
-    """A group that drafts, the same without, and how many times faster drafting made it: not by what pays."""
-    for worse in view.settings:
-        for plain in view.settings:
-            if _drafted(worse) and not _drafted(plain) and plain.group.speculative_tokens == 0:
-                known = [
-                    like_with_like(plain, worse, goal) for goal in (Goal.TPOT, Goal.THROUGHPUT, Goal.E2E)
-                ]
-                won = next((v for v in known if v is not None), None)
-                if won is not None and won <= PAYS and worse.group.order != "first":
-                    return worse, plain, won
-    return None
-
-
 def _drafted(s: Setting) -> float:
     return s.group.speculative_tokens or s.knob(*DRAFTERS) or 0.0
-
-
-def _best(s: Setting, drafted: float, accepted: float, plain: float | None) -> tuple[int, float] | None:
-    """The draft length that gives the least time a token, and how many times better that is.
-
-    With acceptance p of each token, a step with k drafts yields (1 - p^(k+1)) / (1 - p) tokens (Leviathan
-    et al. 2023, eq. 1); p follows from what the present length yields. A step costs the plain one and each
-    drafted token.
-    """
-    if s.tpot is None or s.step is None:
-        return None
-    low, high = 0.0, 0.999
-    for _ in range(40):
-        p = (low + high) / 2
-        low, high = (p, high) if _yield(p, drafted) < accepted else (low, p)
-    p = (low + high) / 2
-    base = plain if plain and plain < s.step else s.step / (1 + USUAL_DRAFT * drafted)
-    each = max(0.0, s.step - base) / drafted
-    times_of = {k: (base + each * k) / _yield(p, k) for k in range(0, int(drafted) + 1)}
-    best = min(times_of, key=lambda k: times_of[k])
-    return (best, s.tpot / times_of[best]) if times_of[best] < s.tpot else None
-
-
-def _yield(p: float, k: float) -> float:
-    return float((1 - p ** (k + 1)) / (1 - p))
 
 
 RULE = Rule(Cause.SPECULATION_LOSS, WORDS, in_steps, in_table)
