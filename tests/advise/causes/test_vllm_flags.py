@@ -9,7 +9,7 @@ import pytest
 from phasetrace.advise.causes import RULES
 from tests.conftest import ENGINES
 
-CAUSES = Path(__file__).parents[2] / "phasetrace" / "advise" / "causes"
+CAUSES = Path(__file__).parents[3] / "phasetrace" / "advise" / "causes"
 # `vllm serve` and its frontend define these beside the engine's own
 PLACES = ("engine/arg_utils.py", "entrypoints")
 OTHERS = {"--cpus", "--engine-config"}  # of `docker run`, and our own
