@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
+from phasetrace.advise.table.against_device import against_device
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.stated import SERVERS
-from phasetrace.advise.words import percent, seconds, times
-from phasetrace.analyze import physics
-from phasetrace.analyze.shapes import mixture_of_experts
+from phasetrace.advise.words import seconds
 
 BEYOND = 1.3  # times: a part longer than its whole; both are rounded, and means of a group that varies
 SEEN_LATE = 0.75  # of the request has passed: the answer came in one piece, streamed or not
@@ -18,9 +17,6 @@ UNEXPLAINED = (
 )
 MISSING = 3.0  # times: the whole over its stated phases, where time outside them would still be possible
 TWICE = 2.0  # times: rates and times of one run, taken apart, differ by ramps at both ends
-FASTER = 1.5  # times the data sheet's speed: rounding, and a device somewhat better than its name says
-A_NODE = 8  # devices: what a table may be of that does not say how many there are
-FASTEST_STEP_S = 1e-4  # no engine has written a token in a tenth of a millisecond, whatever the model
 FRACTIONS = (
     "kv_cache_usage",
     "prefix_cache_hit_rate",
@@ -215,68 +211,4 @@ def rates(s: Setting) -> Iterator[str]:
         )
 
 
-def against_physics(s: Setting) -> Iterator[str]:
-    """Faster than the device can read or compute, or more than its memory holds."""
-    g = s.group
-    stated = g.decode_s is not None or g.tpot_s is not None
-    if (
-        stated
-        and s.decode is not None
-        and g.output_tokens
-        and g.output_tokens > 2
-        and not g.speculative_tokens
-    ):
-        if 0 <= s.decode < FASTEST_STEP_S * (g.output_tokens - 1):
-            yield (
-                f"{g.output_tokens - 1:,.0f} tokens in {seconds(s.decode * 1e9)} is impossible: no"
-                f" engine writes one in {seconds(s.decode / (g.output_tokens - 1) * 1e9)}"
-            )
-            return
-    shape = s.stated_shape  # an assumption contradicts nobody
-    if shape is None or s.ceiling is None:
-        return
-    sparse = (shape.active_parameters or shape.parameters) < shape.parameters
-    known = not sparse and not mixture_of_experts(s.table.model.name)
-    drafts = g.speculative_tokens or any("specul" in name for name in s.knobs)
-    weights = shape.weight_bytes / s.ceiling.bandwidth / (1 if s.counted else A_NODE)
-    if s.step and known and (not drafts or g.accepted_length) and s.step * FASTER < weights:
-        yield (
-            f"a step of {seconds(s.step * 1e9)} would read the weights {times(weights / s.step)} as"
-            " fast as the device can: impossible"
-        )
-    memory = s.ceiling.memory
-    away = s.table.hardware.offloaded_gb or any(
-        "offload" in n or "layers" in n or n == "device_map" for n in s.knobs
-    )
-    if (
-        memory
-        and s.counted
-        and not away
-        and s.table.engine in SERVERS  # they refuse to start where weights do not fit
-        and shape.weight_bytes > BEYOND * memory
-    ):
-        yield (
-            f"{shape.weight_bytes / 1e9:,.0f} GB of weights do not fit {memory / 1e9:,.0f} GB of"
-            " memory, and nothing is"
-            " said of offload: impossible"
-        )
-    if memory and s.counted and g.batch and g.prompt_tokens and not away and s.table.hardware.kind != "cpu":
-        per_token = physics.kv_bytes_per_token(shape) or 0
-        needed = shape.weight_bytes + per_token * g.batch * (g.prompt_tokens + (g.output_tokens or 0))
-        if needed > 1.1 * memory and shape.weight_bytes < memory:
-            yield (
-                f"weights and KV cache of {g.batch:,.0f} sequences need {needed / 1e9:,.0f} GB and"
-                f" the devices have {memory / 1e9:,.0f}: they cannot have run together"
-            )
-    uncached = s.knobs.get("enable_prefix_caching") is False or s.table.engine == "transformers"
-    told = g.cached_tokens is not None or g.prefix_cache_hit_rate is not None or uncached
-    if s.prefill and known and s.ceiling.flops and told and s.new_tokens:
-        least = physics.prefill_flops(shape, s.new_tokens) / s.ceiling.flops
-        if least / (1 if s.counted else A_NODE) > 2.5 * s.prefill > 0:
-            yield (
-                f"prefill of {s.new_tokens:,.0f} tokens in {seconds(s.prefill * 1e9)} is"
-                f" {percent(least / s.prefill)} of the device's arithmetic: impossible"
-            )
-
-
-CHECKS = (impossible_values, zeros, failures, order, sums, limits, rates, against_physics)
+CHECKS = (impossible_values, zeros, failures, order, sums, limits, rates, against_device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from phasetrace.advise.table.setting import Setting
 
 UNUSED = 0.02  # of the time: samplers round to whole percents, and a device that decodes shows tens of them
-BUSY = 0.85  # of the cores: as in rules.host
+BUSY = 0.85  # of the cores: the host has nothing left
 PLACED = ("n_gpu_layers", "gpu_layers", "num_gpu_layers", "ngl", "num_gpu")
 
 

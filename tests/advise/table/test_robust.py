@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from phasetrace.advise import causes, diagnose_table
-from phasetrace.advise.table import checks, contrast, placement, queue, step
+from phasetrace.advise.table import against_device, checks, contrast, placement, queue, step
 from phasetrace.model import Group, Table
 from phasetrace.read import read_any
 from phasetrace.semconv import Cause
@@ -125,7 +125,7 @@ def test_any_table_is_answered(seed: int) -> None:
 
 
 def thresholds() -> list[tuple[ModuleType, str]]:
-    modules = [checks, contrast, placement, queue, step]
+    modules = [against_device, checks, contrast, placement, queue, step]
     modules += [import_module(f"{causes.__name__}.{found.name}") for found in iter_modules(causes.__path__)]
     named = [
         (module, name)
