@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from phasetrace.model.columns import Ints
+from phasetrace.model.noun import noun
 from phasetrace.model.process import ModelFacts, Pause, Process, Stage
 from phasetrace.model.terms import Part, Provenance, RequestStatus, Usage
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Sequence:
     """One row of a request: a batch row, a beam's winner, one of `n`."""
 
@@ -44,7 +45,7 @@ class PrefixChunk:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Request:
     """One `generate()` call, one prompt given to a server, or one HTTP request.
 

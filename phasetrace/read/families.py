@@ -19,6 +19,7 @@ from phasetrace.semconv import Attribute as A
 _DEEPEST = 64  # links from a span up to its request
 _NEAREST = 64  # spans that may lie around another; more requests than that are rarely under way in one trace
 _SKEW_NS = 1_000_000  # less is how precisely two services' clocks are usually kept together
+_ANSWER = "gen_ai.response.id"
 _FIRST_PROMPT = "-0"  # vLLM's id of a completion's only prompt ends so
 Place = tuple[str, str]  # trace and span id
 
@@ -48,16 +49,16 @@ def families(
     `own` are phasetrace's own, around which others may have made spans as well.
     """
     spans = _without_copies(written, doubts)
-    dialects = {place: dialect for place, w in spans.items() if (dialect := dialect_of(w)) is not None}
-    heads = {place: Family(spans[place], dialect) for place, dialect in dialects.items()}
+    heads = {
+        place: Family(w, dialect) for place, w in spans.items() if (dialect := dialect_of(w)) is not None
+    }
     by_trace: dict[str, list[Place]] = defaultdict(list)
     for place in heads:
         by_trace[place[0]].append(place)
     for place, w in spans.items():
-        stage = STAGES.get(w.span.name)
         if place in heads:
             continue
-        if stage is not None:
+        if (stage := STAGES.get(w.span.name)) is not None:
             _adopt(stage, w, spans, heads, by_trace)
         elif w.span.events and (above := _nearest(w.span, spans, heads)) is not None:
             heads[above].inside.append(w.span)
@@ -155,30 +156,45 @@ def _outside(
 ) -> set[Place]:
     """Heads that saw a request from outside whose own span is there too; clients' begins go to `sent`."""
     found: set[Place] = set()
-    outer = _Outer({place: family.head.span for place, family in heads.items() if _from_outside(family)})
-    for span in (*(heads[place].head.span for place in engines), *own):
-        above = [place for place in _up(span, spans) if place in heads and _from_outside(heads[place])]
+    seen = {place: family.head.span for place, family in heads.items() if _from_outside(family)}
+    if seen:
+        _find_around(seen, (*(heads[place].head.span for place in engines), *own), found, spans, sent, doubts)
+    for client, place in _by_answer(engines, heads):
+        found.add(client)
+        _note_sent(sent, heads[place].head.span, [heads[client].head.span])
+    linked = [
+        place for place, family in heads.items() if (place[0], family.head.span.parent_span_id) in spans
+    ]
+    circular = {place for place in linked if place in _up(heads[place].head.span, spans)}
+    for _ in circular:
+        doubts.say("a span is above itself by its links to parents: which one holds the others is unknown")
+    inner = [place for place, family in heads.items() if family.dialect.gateway and place not in found]
+    for place in inner:  # a gateway's gateway
+        if place not in circular:
+            found.update(p for p in _up(heads[place].head.span, spans) if p in seen)
+    return found
+
+
+def _find_around(
+    seen: Mapping[Place, Span],
+    inner: Iterable[Span],
+    found: set[Place],
+    spans: Mapping[Place, Written],
+    sent: dict[Place, int],
+    doubts: Doubts,
+) -> None:
+    """Those of `seen` that are above each inner span by their links, or else lie around it."""
+    outer = _Outer(seen)
+    for span in inner:
+        above = [place for place in _up(span, spans) if place in seen]
         if above:
-            if not _around(heads[above[0]].head.span, span):
+            if not _around(seen[above[0]], span):
                 doubts.say("a server's span lies outside its client's: their clocks disagree")
             found.update(above)
         elif (around := outer.around(span, found)) is not None:
             found.add(around)
             above = [around]
-        _note_sent(sent, span, (heads[place].head.span for place in above))
-    for client, place in _by_answer(engines, heads):
-        found.add(client)
-        _note_sent(sent, heads[place].head.span, [heads[client].head.span])
-    linked = {place for place, family in heads.items() if family.head.span.parent_span_id is not None}
-    circular = {place for place in linked if place in _up(heads[place].head.span, spans)}
-    for _ in circular:
-        doubts.say("a span is above itself by its links to parents: which one holds the others is unknown")
-    inner = [place for place in heads if place not in found and heads[place].dialect.gateway]
-    for place in inner:  # a gateway's gateway
-        if place not in circular:
-            way = _up(heads[place].head.span, spans)
-            found.update(p for p in way if p in heads and _from_outside(heads[p]))
-    return found
+        _note_sent(sent, span, (seen[place] for place in above))
 
 
 def _note_sent(sent: dict[Place, int], span: Span, above: Iterable[Span]) -> None:
@@ -189,14 +205,15 @@ def _note_sent(sent: dict[Place, int], span: Span, above: Iterable[Span]) -> Non
 
 def _by_answer(engines: Iterable[Place], heads: Mapping[Place, Family]) -> Iterator[tuple[Place, Place]]:
     """Clients in traces of their own whose answer had the id by which the server calls the request."""
+    answers = {client: family.head.span.attributes.get(_ANSWER) for client, family in heads.items()}
+    answers = {client: answer for client, answer in answers.items() if answer is not None}
+    if not answers:
+        return
     served = {str(heads[place].head.span.attributes.get(A.REQUEST_ID, "")): place for place in engines}
     served |= {name.removesuffix(_FIRST_PROMPT): place for name, place in served.items()}
-    for client, family in heads.items():
-        answer = family.head.span.attributes.get("gen_ai.response.id")
-        if answer is None or A.REQUEST_ID in family.head.span.attributes:
-            continue
-        if (place := served.get(str(answer))) is not None:
-            yield client, place
+    for client, answer in answers.items():
+        if A.REQUEST_ID not in heads[client].head.span.attributes and str(answer) in served:
+            yield client, served[str(answer)]
 
 
 class _Outer:

@@ -11,7 +11,7 @@ from typing import Any
 TRACE, SPAN = 32, 16  # hex digits
 LATEST_NS = 1 << 62  # in the year 2116; differences and sums of two stay in 64 bits
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)
-_WHOLE = {digits: re.compile(f"[0-9a-f]{{{digits}}}", re.ASCII).fullmatch for digits in (TRACE, SPAN)}
+_is_trace, _is_span = (re.compile(f"[0-9a-f]{{{digits}}}", re.ASCII).fullmatch for digits in (TRACE, SPAN))
 _BASE64 = {24: TRACE, 22: TRACE, 12: SPAN, 11: SPAN}  # characters -> digits
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 # A time since the epoch in a unit is a number of that size between the years 2001 and 2100.
@@ -20,17 +20,19 @@ _UNITS = ((10**18, 1), (10**15, 10**3), (10**12, 10**6), (10**9, 10**9))
 
 def trace_id(value: Any) -> str:
     """32 hex digits, in lower case; ValueError where it is no id."""
+    if type(value) is str and _is_trace(value):
+        return value
     return _ident(value, TRACE)
 
 
 def span_id(value: Any) -> str:
     """16 hex digits, in lower case; ValueError where it is no id."""
+    if type(value) is str and _is_span(value):
+        return value
     return _ident(value, SPAN)
 
 
 def _ident(value: Any, digits: int) -> str:
-    if type(value) is str and _WHOLE[digits](value):
-        return value
     text = str(value).lower() if isinstance(value, (str, int)) else ""
     if len(text) == digits and _HEX.fullmatch(text):
         return text

@@ -21,6 +21,7 @@ _BOUNDS = (
     (Stage.PREFILL, Duration.PREFILL, {"scheduled_ns", "first_token_ns"}),
     (Stage.DECODE, Duration.DECODE, {"first_token_ns", "last_token_ns"}),
 )
+_ALL = frozenset[str]().union(*(names for _, _, names in _BOUNDS))
 
 
 class Marks:
@@ -29,9 +30,8 @@ class Marks:
     def __init__(self, arrival: int, finished: int) -> None:
         self.arrival = arrival
         self.finished = finished
-        self._slack = round(_SLACK_NS + _SLACK * max(0, finished - arrival))
         self.known: dict[str, int] = {}
-        self.derived: set[str] = set()
+        self.derived: list[str] = []
         self.preemptions: tuple[Interval, ...] = ()
 
     def observe(self, name: str, time: int) -> None:
@@ -42,12 +42,14 @@ class Marks:
         """It follows from other numbers. Outside the request by less than clocks differ is at its end."""
         if name in self.known:
             return
-        if time > self.finished:
-            time = self.finished if time <= self.finished + self._slack else time
-        elif time < self.arrival:
-            time = self.arrival if time >= self.arrival - self._slack else time
+        if not self.arrival <= time <= self.finished:
+            slack = round(_SLACK_NS + _SLACK * max(0, self.finished - self.arrival))
+            if self.finished < time <= self.finished + slack:
+                time = self.finished
+            elif self.arrival - slack <= time < self.arrival:
+                time = self.arrival
         self.known[name] = time
-        self.derived.add(name)
+        self.derived.append(name)
 
 
 def marks(
@@ -74,6 +76,8 @@ def marks(
 
 def missing(made: Marks, dialect: Dialect, doubts: Doubts) -> None:
     """Say which stages that this writer can tell of are unknown, and what of the trace would tell them."""
+    if _ALL <= made.known.keys():
+        return
     for stage, duration, fields in _BOUNDS:
         if fields <= made.known.keys():
             continue
@@ -87,7 +91,7 @@ def _whole(written: Written, found: Durations, came: Keys, doubts: Doubts) -> Ma
     begin, end = written.span.start_ns, written.span.end_ns
     if came:
         begin = max((event.time_ns for event in written.span.events if event.name in came), default=begin)
-    e2e = found.get(Duration.E2E)
+    e2e = found.e2e
     if e2e is None:
         return Marks(begin, end)
     slack = max(_E2E_SLACK_NS, _E2E_SLACK * e2e)
@@ -99,7 +103,7 @@ def _whole(written: Written, found: Durations, came: Keys, doubts: Doubts) -> Ma
     if e2e or end != begin:
         doubts.say(f"{_wrong_length(begin, end)}: e2e is used, counted from the span's begin")
     made = Marks(begin, begin + e2e)
-    made.derived.add("finished_ns")
+    made.derived.append("finished_ns")
     return made
 
 
@@ -141,12 +145,11 @@ def _from_events(made: Marks, spans: Iterable[Span], moments: Mapping[str, At]) 
 
 
 def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:
-    frontend, queue = found.get(Duration.FRONTEND), found.get(Duration.QUEUE)
-    prefill, decode = found.get(Duration.PREFILL), found.get(Duration.DECODE)
-    if (ttft := found.get(Duration.TTFT)) is not None:
-        made.derive("first_token_ns", made.arrival + ttft)
-    if frontend is not None:
-        made.derive("received_ns", made.arrival + frontend)
+    queue, prefill = found.queue, found.prefill
+    if found.ttft is not None:
+        made.derive("first_token_ns", made.arrival + found.ttft)
+    if found.frontend is not None:
+        made.derive("received_ns", made.arrival + found.frontend)
     elif queue is not None and prefill is not None and "first_token_ns" not in made.known:
         made.derive("received_ns", made.arrival)  # the frontend's time is unknown, so it is in none of them
     if "received_ns" in made.known and queue is not None:
@@ -159,10 +162,10 @@ def _from_durations(made: Marks, found: Durations, doubts: Doubts) -> None:
         scheduled = made.known.get("scheduled_ns")
         made.derive("received_ns", made.arrival if scheduled is None else scheduled - queue)
         made.derive("scheduled_ns", made.known["received_ns"] + queue)
-    if decode is not None and "first_token_ns" in made.known:
-        made.derive("last_token_ns", made.known["first_token_ns"] + decode)
-    elif (both := found.get(Duration.INFERENCE)) is not None and "scheduled_ns" in made.known:
-        made.derive("last_token_ns", made.known["scheduled_ns"] + both)
+    if found.decode is not None and "first_token_ns" in made.known:
+        made.derive("last_token_ns", made.known["first_token_ns"] + found.decode)
+    elif found.inference is not None and "scheduled_ns" in made.known:
+        made.derive("last_token_ns", made.known["scheduled_ns"] + found.inference)
     times = made.known.values()
     outside = times and (min(times) < made.arrival or max(times) > made.finished)
     if outside and made.finished > made.arrival:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass, fields
 from typing import Any
 
-from phasetrace.mapping import Attributes, Kind
-from phasetrace.read.dialects.dialect import Count, Dialect, Duration, In, Written
+from phasetrace.mapping import Kind
+from phasetrace.read.dialects.dialect import Count, Dialect, Duration, Written
 from phasetrace.read.doubts import Doubts
 
 _NUMBER = re.compile(
@@ -32,20 +33,52 @@ CONTRADICTS = 0.25  # two ways to the same time per token: streams end with a ch
 _MISSING = -1
 _OF_STREAMS = "; servers add them to a stream when asked with `stream_options.include_usage`"
 
-Durations = dict[Duration, int]
+
+@dataclass(slots=True)
+class Durations:
+    """The members of `Duration`, in ns; None where unknown."""
+
+    frontend: int | None = None
+    queue: int | None = None
+    ttft: int | None = None
+    prefill: int | None = None
+    decode: int | None = None
+    inference: int | None = None
+    e2e: int | None = None
+    tpot: int | None = None
+
+
+@dataclass(slots=True)
+class Counts:
+    """The members of `Count`; None where unknown."""
+
+    prompt: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    max_tokens: int | None = None
+    sequences: int | None = None
+
+
+_FIELDS = {member: member.name.lower() for member in (*Duration, *Count)}
+_LEAST = {count: 1 if count is Count.PROMPT else 0 for count in Count}
 
 
 def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
     """What the dialect's keys hold."""
     untrusted = dialect.doubts(written) if dialect.doubts is not None else {}
-    found: Durations = {}
+    found = Durations()
     attributes = written.span.attributes
     for duration, places in dialect.durations.items():
-        ns = _first(attributes, places)
+        ns = None
+        for place in places:
+            if (value := attributes.get(place.key)) is not None:
+                ns = value * place.unit if type(value) is float else nanoseconds(value, place.unit)
+                if ns is not None:
+                    break
         if ns is None:
             continue
         if 0 <= ns <= _LONGEST_NS and not untrusted:
-            found[duration] = round(ns)
+            setattr(found, _FIELDS[duration], round(ns))
         elif duration in untrusted:
             doubts.say(f"{duration} is refused: {untrusted[duration]}")
         elif math.isnan(ns) or ns > _LONGEST_NS:
@@ -56,7 +89,7 @@ def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
             else:
                 doubts.say(f"{duration} is refused: it is negative")
         else:
-            found[duration] = round(ns)
+            setattr(found, _FIELDS[duration], round(ns))
     if dialect.prefill_holds_queue:
         _take_queue_out(found, dialect, doubts)
     _complete(found)
@@ -65,19 +98,23 @@ def durations(written: Written, dialect: Dialect, doubts: Doubts) -> Durations:
 
 def in_seconds(found: Durations, length: int, doubts: Doubts) -> None:
     """Repair durations in another unit than their keys say, which the span's length tells."""
-    e2e = found.get(Duration.E2E)
+    if not found.e2e or length <= 0:
+        return
+    apart = found.e2e / length
     for times, unit in _OTHER_UNITS.items():
-        if e2e is not None and length > 0 and abs(e2e / length - times) <= _UNIT_APART * times:
+        if abs(apart - times) <= _UNIT_APART * times:
             doubts.say(f"durations are {times:,} times the span's length, so they are in {unit}: read so")
-            found.update({duration: round(ns / times) for duration, ns in found.items()})
+            for field in fields(found):
+                if (ns := getattr(found, field.name)) is not None:
+                    setattr(found, field.name, round(ns / times))
             return
 
 
-def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, int]:
+def counts(written: Written, dialect: Dialect, doubts: Doubts) -> Counts:
     """What the dialect's keys count."""
     untrusted = dialect.doubts(written) if dialect.doubts is not None else {}
     attributes = written.span.attributes
-    found: dict[Count, int] = {}
+    found = Counts()
     for count, keys in dialect.counts.items():
         for key in keys:
             if (value := attributes.get(key)) is not None:
@@ -92,28 +129,28 @@ def counts(written: Written, dialect: Dialect, doubts: Doubts) -> dict[Count, in
             continue
         if count in untrusted:
             doubts.say(f"{count} are refused: {untrusted[count]}")
-        elif number is None or not (count is Count.PROMPT) <= number < _MOST_TOKENS:
+        elif number is None or not _LEAST[count] <= number < _MOST_TOKENS:
             doubts.say(f"{count} are refused: impossible")
         else:
-            found[count] = number
+            setattr(found, _FIELDS[count], number)
     return found
 
 
 def distrust(found: Durations, e2e: int, output: int | None, doubts: Doubts) -> None:
     """Take out what contradicts the whole, and fill in what the whole determines."""
-    ttft, each = found.get(Duration.TTFT), found.get(Duration.TPOT)
-    if output == 0 and found.get(Duration.DECODE):
+    if output == 0 and found.decode:
         doubts.say("there are no output tokens, and yet there was decode: one of the two is wrong")
-    if ttft is not None and output != 1 and Duration.DECODE not in found and 0 <= e2e - ttft <= WHOLE * e2e:
+    ttft = found.ttft
+    if ttft is not None and output != 1 and found.decode is None and 0 <= e2e - ttft <= WHOLE * e2e:
         doubts.say("time to first token is refused: it equals the duration, so it was not measured")
-        ttft = found.pop(Duration.TTFT, None) and None
-        each = found.pop(Duration.TPOT, None) and None
+        ttft = found.ttft = found.tpot = None
+    each = found.tpot
     if output is None or output < 2 or each is None:
         return
     if each == 0:
         doubts.say("time per output token is refused: it is zero")
     elif ttft is None and (first := e2e - each * (output - 1)) > 0:
-        found[Duration.TTFT] = first
+        found.ttft = first
     elif ttft is not None and abs((e2e - ttft) / (output - 1) - each) > CONTRADICTS * each:
         if (e2e - ttft) / (output - 1) < each:
             doubts.say("time per output token is a chunk's, and chunks hold several tokens: not used")
@@ -123,42 +160,32 @@ def distrust(found: Durations, e2e: int, output: int | None, doubts: Doubts) -> 
 
 def _take_queue_out(found: Durations, dialect: Dialect, doubts: Doubts) -> None:
     """Give a prefill that begins at the queue the meaning it has elsewhere."""
-    queue = found.get(Duration.QUEUE)
     for duration in (Duration.PREFILL, Duration.INFERENCE):
-        if duration not in found:
+        name = _FIELDS[duration]
+        if (whole := getattr(found, name)) is None:
             continue
-        whole = found.pop(duration)
-        if queue is None:
+        setattr(found, name, None)
+        if found.queue is None:
             doubts.say(
                 f"{duration} is not used: {dialect.writer} counts the queue into it, and that is unknown"
             )
-        elif whole < queue:
+        elif whole < found.queue:
             doubts.say(
                 f"{duration} is refused: it is shorter than the queue that {dialect.writer} counts into it"
             )
         else:
-            found[duration] = whole - queue
+            setattr(found, name, whole - found.queue)
 
 
 def _complete(found: Durations) -> None:
     """Of prefill, decode and both together, two give the third."""
-    if (both := found.get(Duration.INFERENCE)) is None:
+    both, prefill, decode = found.inference, found.prefill, found.decode
+    if both is None:
         return
-    prefill, decode = found.get(Duration.PREFILL), found.get(Duration.DECODE)
     if prefill is None and decode is not None and both >= decode:
-        found[Duration.PREFILL] = both - decode
+        found.prefill = both - decode
     elif decode is None and prefill is not None and both >= prefill:
-        found[Duration.DECODE] = both - prefill
-
-
-def _first(attributes: Attributes, places: tuple[In, ...]) -> float | None:
-    for place in places:
-        value = attributes.get(place.key)
-        if type(value) is float:
-            return value * place.unit
-        if value is not None and (ns := nanoseconds(value, place.unit)) is not None:
-            return ns
-    return None
+        found.decode = both - prefill
 
 
 def nanoseconds(value: Any, unit: int) -> float | None:

@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 
 from phasetrace.mapping import Attributes, Event, Kind, ResourceSpans, Span, Value
 from phasetrace.read import ids
-from phasetrace.read.dialects import wanted
+from phasetrace.read.dialects import NAMES, wanted
 from phasetrace.read.json_text import decoded, values
 from phasetrace.read.notes import Notes
 from phasetrace.read.source import Source
@@ -29,6 +29,7 @@ PASSED_OVER = tuple(f'"scope":{{"name":"{scope}"'.encode() for scope in (Scope.P
 OURS = frozenset(Scope)
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans", "scope_spans")
 RESOURCES = ("resourceSpans", "batches", "resource_spans")
+_LONG = 19  # digits of a number that may have to be looked at twice
 _ERROR = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 _KINDS: dict[Any, Kind] = {
     **{kind.value: kind for kind in Kind},
@@ -158,7 +159,7 @@ def _groups(resource: _Resource, notes: Notes) -> Iterator[ResourceSpans]:
                     if ours:
                         if title not in DERIVED_SPANS:
                             group.spans.append(_span(raw, title))
-                    elif wanted(title, [pair.key for pair in raw.attributes or ()]):
+                    elif title in NAMES or wanted(title, [pair.key for pair in raw.attributes or ()]):
                         group.spans.append(_span(raw, title))
                 except (KeyError, TypeError, ValueError, OverflowError):
                     notes.damaged += 1
@@ -195,11 +196,13 @@ def attributes(pairs: Iterable[KeyValue] | None) -> Attributes:
     for pair in pairs or ():
         if (given := pair.value) is None:
             continue
-        value: Value | None  # most are of these two, and need no call
+        value: Value | None  # most are of these three, and need no call
         if type(number := given.doubleValue) is float:
             value = number
         elif type(text := given.stringValue) is str:
             value = text
+        elif type(digits := given.intValue) is str and len(digits) < _LONG and digits.isdecimal():
+            value = int(digits)
         elif (value := _value(given)) is None:
             continue
         # Keys are few and met millions of times: interned, each is kept once.

@@ -19,6 +19,7 @@ from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import Scope
 
 Merge = Callable[[Recording, Recording], Recording]
+_ID, _OURS = A.ID.value, frozenset(Scope)
 NEEDED = (
     "needed are spans of requests to a model: of vLLM, SGLang, TGI, TensorRT-LLM or by the GenAI conventions,"
     " or record with `phasetrace run -- COMMAND`"
@@ -103,11 +104,11 @@ class _Sorting:
 
     def ours(self, groups: Iterable[ResourceSpans]) -> Iterator[ResourceSpans]:
         for group in groups:
-            ours = group.scope in frozenset(Scope)
+            ours = group.scope in _OURS
             self.met_ours = self.met_ours or ours
             kept = ResourceSpans(group.resource, [])
             for span in group.spans:
-                request = A.ID in span.attributes
+                request = _ID in span.attributes
                 if ours or request:
                     self.met_ours = True
                     kept.spans.append(span)

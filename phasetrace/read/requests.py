@@ -6,20 +6,24 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from phasetrace.mapping import Attributes, Span
+from phasetrace.mapping import Attributes, Span, Value
 from phasetrace.model import Defect, Request, RequestStatus, Sequence, Stage, recordable
 from phasetrace.read.dialects import LOADING, Written, is_loading, tgi
-from phasetrace.read.dialects.dialect import SECOND, Count
+from phasetrace.read.dialects.dialect import SECOND
 from phasetrace.read.dialects.genai import MODEL
 from phasetrace.read.doubts import Doubts
 from phasetrace.read.families import Family, Place, families, place_of
 from phasetrace.read.marks import Marks, marks, missing
-from phasetrace.read.measured import counts, nanoseconds
+from phasetrace.read.measured import Counts, counts, nanoseconds
 from phasetrace.semconv import Attribute as A
 
 _PROVIDERS = ("gen_ai.provider.name", "gen_ai.system", "llm.provider", "llm.system")
+_OPERATION, _ERROR_TYPE = A.OPERATION.value, A.ERROR_TYPE.value
+_REASONS = (A.FINISH_REASONS.value, "llm.finish_reason")
+_IDS = (A.REQUEST_ID.value, "rid")
 _SETTINGS = {"temperature": "gen_ai.request.temperature", "top_p": "gen_ai.request.top_p"}
 _ABORTED = ("abort", "aborted", "cancelled")
 _TOKENS_APART = 0.02  # from a whole number: durations are printed with as many digits
@@ -65,7 +69,9 @@ def requests_of(written: Iterable[Written], own: Iterable[Span]) -> Told:
     made = []
     while found:  # and let go of: a span takes more memory than the request it becomes
         family = found.pop()
-        made.append(_request(family, sent.get(place_of(family.head.span)), doubts, processes))
+        made.append(
+            _request(family, sent.get(place_of(family.head.span)) if sent else None, doubts, processes)
+        )
     requests = _with_own_ids(made)
     unsaid = [
         Defect(f"spans of {writer} do not say: {what}{' (`phasetrace run` records it)' if ours else ''}")
@@ -90,39 +96,40 @@ def _request(family: Family, sent: int | None, doubts: Doubts, processes: Proces
     head, dialect = family.head, family.dialect
     span, attributes = head.span, head.span.attributes
     known = counts(head, dialect, doubts)
-    derived: set[str] = set()
-    if dialect is tgi.TGI and Count.OUTPUT not in known and (tokens := _tokens(attributes)) is not None:
-        known[Count.OUTPUT] = tokens
-        derived.add("sequences")
-    made = marks(head, dialect, family.stages, family.inside, known.get(Count.OUTPUT), doubts)
+    told = known.output is not None
+    if dialect is tgi.TGI and not told:
+        known.output = _tokens(attributes)
+    made = marks(head, dialect, family.stages, family.inside, known.output, doubts)
     if family.prefiller is not None and family.outer is not None:
         made = _over_both(made, family.prefiller, family.outer, doubts)
-    moments: dict[str, Any] = dict(made.known)
-    reason = _reason(attributes.get(A.FINISH_REASONS, attributes.get("llm.finish_reason")))
+    if known.output is not None and not told:
+        made.derived.append("sequences")
+    moments: dict[str, Any] = made.known
+    reason = _reason(_first(attributes, _REASONS))
     failed = span.error is not None or reason in _ABORTED
     if not failed and dialect.stages:
         missing(made, dialect, doubts)
     return Request(
         id=span.span_id,
-        external_id=_text(attributes.get(A.REQUEST_ID, attributes.get("rid"))),
+        external_id=_text(_first(attributes, _IDS)),
         trace_id=span.trace_id,
         span_id=span.span_id,
         parent_span_id=span.parent_span_id,
         process=processes.key(head.resource),
         engine=_engine(attributes, dialect.engine),
-        operation=str(attributes.get(A.OPERATION, "text_completion")),
-        model=_text(next((attributes[key] for key in MODEL if key in attributes), None)),
+        operation=str(attributes.get(_OPERATION, "text_completion")),
+        model=_text(_first(attributes, MODEL)),
         arrival_ns=made.arrival,
         sent_ns=sent if sent is not None and sent <= made.arrival else None,
         finished_ns=made.finished,
         status=RequestStatus.FAILED if failed else RequestStatus.OK,
-        error_type=_text(attributes.get(A.ERROR_TYPE)) or span.error or (reason if failed else None),
+        error_type=_text(attributes.get(_ERROR_TYPE)) or span.error or (reason if failed else None),
         finish_reason=reason,
-        sequences=(Sequence(known.get(Count.PROMPT), None, known.get(Count.OUTPUT), reason),),
-        cached_tokens=known.get(Count.CACHED),
+        sequences=(Sequence(known.prompt, None, known.output, reason),),
+        cached_tokens=known.cached,
         settings=_settings(attributes, known),
         preemptions=made.preemptions,
-        derived=frozenset(made.derived | derived),
+        derived=_names(tuple(made.derived)),
         **moments,
     )
 
@@ -171,19 +178,19 @@ def _tokens(attributes: Attributes) -> int | None:
 def _engine(attributes: Attributes, engine: str) -> str:
     if engine != "unknown":
         return engine
-    return str(next((attributes[key] for key in _PROVIDERS if key in attributes), engine))
+    return _text(_first(attributes, _PROVIDERS)) or engine
 
 
-def _settings(attributes: Attributes, known: dict[Count, int]) -> dict[str, bool | int | float | str]:
+def _settings(attributes: Attributes, known: Counts) -> dict[str, bool | int | float | str]:
     found: dict[str, bool | int | float | str] = {}
     for name, key in _SETTINGS.items():
         value = attributes.get(key)
         if isinstance(value, (int, float)):
             found[name] = value
-    if (most := known.get(Count.MAX_TOKENS)) is not None:
-        found["max_new_tokens"] = most
-    if (rows := known.get(Count.SEQUENCES, 1)) > 1:
-        found["num_return_sequences"] = rows
+    if known.max_tokens is not None:
+        found["max_new_tokens"] = known.max_tokens
+    if known.sequences is not None and known.sequences > 1:
+        found["num_return_sequences"] = known.sequences
     return found
 
 
@@ -192,6 +199,20 @@ def _reason(value: Any) -> str | None:
     if isinstance(value, list):
         return str(value[0]) if value else None
     return str(value).strip("[]\"' ").split('"')[0] or None if value is not None else None
+
+
+@lru_cache(maxsize=64)
+def _names(names: tuple[str, ...]) -> frozenset[str]:
+    """There are few sets of them, so that requests share one."""
+    return frozenset(names)
+
+
+def _first(attributes: Attributes, keys: tuple[str, ...]) -> Value | None:
+    """What the first of the keys holds that is there."""
+    for key in keys:
+        if key in attributes:
+            return attributes[key]
+    return None
 
 
 def _text(value: object) -> str | None:

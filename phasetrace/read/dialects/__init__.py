@@ -13,7 +13,7 @@ from phasetrace.read.dialects.sglang import SGLANG
 from phasetrace.read.dialects.tensorrt_llm import TENSORRT_LLM
 from phasetrace.read.dialects.tgi import TGI
 from phasetrace.read.dialects.triton import TRITON
-from phasetrace.read.dialects.vllm import LOADING, VLLM, is_loading
+from phasetrace.read.dialects.vllm import LOADING, NAME, VLLM, is_loading
 
 # Asked in this order: vLLM's is the most frequent and quickest to tell, then the most particular first.
 DIALECTS = (
@@ -32,8 +32,10 @@ DIALECTS = (
 )
 
 STAGES: dict[str, Stage] = {name: stage for dialect in DIALECTS for name, stage in dialect.stages.items()}
-_NAMES = frozenset(STAGES).union(
+# Names that tell by themselves that a span is of use.
+NAMES = frozenset(STAGES).union(
     LOADING,
+    (NAME,),
     *(dialect.parts for dialect in DIALECTS),
     ("gateway.request", "gateway.request_orchestration", "llm_d.pd_proxy.request", "http-request"),
 )
@@ -55,7 +57,7 @@ _TELLING = (
 
 def wanted(name: str, keys: Iterable[str]) -> bool:
     """Whether a span is worth decoding."""
-    return name in _NAMES or any(map(_telling, keys))
+    return name in NAMES or any(map(_telling, keys))
 
 
 @lru_cache(maxsize=4096)
@@ -65,12 +67,16 @@ def _telling(key: str) -> bool:
 
 def dialect_of(written: Written) -> Dialect | None:
     """Whose request this span is; None where it is none."""
-    return next((dialect for dialect in DIALECTS if dialect.is_request(written)), None)
+    for dialect in DIALECTS:
+        if dialect.is_request(written):
+            return dialect
+    return None
 
 
 __all__ = [
     "DIALECTS",
     "LOADING",
+    "NAMES",
     "STAGES",
     "Dialect",
     "Stage",

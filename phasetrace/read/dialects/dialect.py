@@ -102,7 +102,7 @@ DURATIONS: Mapping[Duration, tuple[In, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """How one writer tells of requests.
 
