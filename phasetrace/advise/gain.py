@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.metrics import busy_ns
+from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown
 
 METRIC = {Goal.TTFT: "ttft_s", Goal.TPOT: "tpot_s", Goal.E2E: "e2e_s", Goal.THROUGHPUT: "throughput_tok_s"}
 MOST_SAVED = 0.999  # of the time: a closed form that claims more has left its range
 SEEN = 1.01  # times better: with less, there is nothing to promise
-RUNS_DIFFER = 0.05  # of the metric: two runs of one program on one machine, with nothing changed
 LEAST_DOUBT = 0.05  # of a saving, however alike the requests are
 MOST_DOUBT = 0.5
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from phasetrace.analyze.metrics import busy_ns
+from phasetrace.analyze.tokens import prompts
 from phasetrace.model import Request, RequestBreakdown
 
 LOOP = 16  # requests in a row: fewer may be a person typing, a test, or a demo
@@ -88,13 +89,3 @@ def _building(requests: Sequence[Request]) -> bool:
     ]
     grown = [told is not None and told >= before > 0 for told, before in pairs]
     return bool(grown) and sum(grown) >= BUILDING * len(grown)
-
-
-def prompts(request: Request) -> int:
-    """Prompts in one call: its rows, less those that beams and `num_return_sequences` made of one prompt."""
-    stated = request.settings.get("batch_rows")
-    if isinstance(stated, int) and stated > 0:
-        return stated
-    returned = request.settings.get("num_return_sequences")
-    copies = returned if isinstance(returned, int) and returned > 0 else 1
-    return max(1, len(request.sequences) // copies)

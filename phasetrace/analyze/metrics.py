@@ -56,15 +56,19 @@ def throughput_tok_s(requests: Sequence[RequestBreakdown]) -> float | None:
 
 def busy_ns(requests: Iterable[Request]) -> int:
     """Length of the union of the requests' lives."""
-    busy, until = 0, None
-    for begin, end in sorted((r.arrival_ns, r.finished_ns or r.arrival_ns) for r in requests):
+    return sum(busy_ns_each(list(requests)))
+
+
+def busy_ns_each(requests: Sequence[Request]) -> list[int]:
+    """What each request's life adds to the union of those that began before it."""
+    added, until = [0] * len(requests), None
+    lives = sorted((r.arrival_ns, r.finished_ns or r.arrival_ns, at) for at, r in enumerate(requests))
+    for begin, end, at in lives:
         if until is None or begin >= until:
-            busy += end - begin
-            until = end
+            added[at], until = end - begin, end
         elif end > until:
-            busy += end - until
-            until = end
-    return busy
+            added[at], until = end - until, end
+    return added
 
 
 def weighted(values: Floats, weights: Ints) -> Percentiles:

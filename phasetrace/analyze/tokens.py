@@ -9,6 +9,16 @@ from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Request
 
 
+def prompts(request: Request) -> int:
+    """Prompts in one call: its rows, less those that beams, `num_return_sequences` or `n` made of one."""
+    stated = request.settings.get("batch_rows")
+    if isinstance(stated, int) and stated > 0:
+        return stated
+    returned = request.settings.get("num_return_sequences") or request.settings.get("n")
+    copies = returned if isinstance(returned, int) and returned > 0 else 1
+    return max(1, len(request.sequences) // copies)
+
+
 def new_prompt_tokens(request: Request) -> int | None:
     """Positions that prefill had to compute: prompt and padding, less what was cached."""
     prompt = request.prompt_tokens

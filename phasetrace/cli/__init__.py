@@ -24,6 +24,7 @@ from phasetrace.errors import PhasetraceError
 COMMANDS = {
     "run": "phasetrace.cli.run",
     "diagnose": "phasetrace.cli.diagnose",
+    "compare": "phasetrace.cli.compare",
     "show": "phasetrace.cli.show",
     "export": "phasetrace.cli.export",
     "explain": "phasetrace.cli.explain",
@@ -66,6 +67,7 @@ HELP = """See where the time of LLM requests goes, and what to change.
 \b
 phasetrace run -- python app.py     record: any application that uses transformers or vLLM
 phasetrace diagnose trace.json      every millisecond in a phase, the fix, the gain
+phasetrace compare a.json b.json    what a change brought, and whether that is noise
 """  # \b keeps click from filling the paragraph
 
 

@@ -41,7 +41,7 @@ def document(d: Diagnosis) -> Json:
         "engine": {"name": engine.name, "version": engine.version},
         "requests": context.counts(b)._asdict(),
         "coverage": context.coverage(b.recording)._asdict(),
-        "recording_overhead": _finite(context.overhead(b.recording)),
+        "recording_overhead": finite(context.overhead(b.recording)),
         "metrics": _metrics(b),
         "phases": [_phase(p, b.total_ns, derived.get(p.phase, 0)) for p in b.phases],
         "findings": [_finding(f) for f in d.findings],
@@ -52,19 +52,19 @@ def document(d: Diagnosis) -> Json:
 def _slo(slo: Mapping[str, float] | None) -> Json | None:
     if slo is None:
         return None
-    return {str(metric).removesuffix("_s") + "_s": _finite(limit) for metric, limit in slo.items()}
+    return {str(metric).removesuffix("_s") + "_s": finite(limit) for metric, limit in slo.items()}
 
 
 def _ceilings(c: Ceilings | None) -> Json | None:
     if c is None:
         return None
-    flops = _finite(c.flops_s)
-    return {"bandwidth_bytes_s": _finite(c.bandwidth_bytes_s), "flops_s": flops, "source": c.source}
+    flops = finite(c.flops_s)
+    return {"bandwidth_bytes_s": finite(c.bandwidth_bytes_s), "flops_s": flops, "source": c.source}
 
 
 def _metrics(b: Breakdown) -> Json:
     metrics: Json = {f"{name}_s": _percentiles(b.metrics.get(f"{name}_ns")) for name in METRICS}
-    return {**metrics, "throughput_tok_s": _finite(b.throughput_tok_s)}
+    return {**metrics, "throughput_tok_s": finite(b.throughput_tok_s)}
 
 
 def _percentiles(p: Percentiles | None) -> Json:
@@ -88,25 +88,27 @@ def _finding(f: Finding) -> Json:
         "cause": str(f.cause),
         "phase": str(f.phase),
         "seconds": seconds(f.ns),
-        "share": _finite(f.share),
+        "share": finite(f.share),
         "confidence": f.confidence,
         "evidence": list(f.evidence),
         "recommendation": f.recommendation,
         "commands": list(f.commands),
         "tradeoff": f.tradeoff,
-        "prediction": _prediction(f.prediction),
+        "prediction": prediction(f.prediction),
     }
 
 
-def _prediction(p: Prediction | None) -> Json | None:
+def prediction(p: Prediction | None) -> Json | None:
+    """What a fix will bring; None where nothing is promised."""
     if p is None:
         return None
-    figures = {name: _finite(getattr(p, name)) for name in ("before", "after", "low", "high", "ratio")}
+    figures = {name: finite(getattr(p, name)) for name in ("before", "after", "low", "high", "ratio")}
     # A prediction with a hole in it predicts nothing.
     return None if None in figures.values() else {"metric": p.metric, **figures}
 
 
-def _finite(number: float | None) -> float | None:
+def finite(number: float | None) -> float | None:
+    """The number; None where it is unknown or none."""
     if number is None or not math.isfinite(number):
         return None
     return number if isinstance(number, int) else float(number)

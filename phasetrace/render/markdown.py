@@ -23,12 +23,12 @@ def diagnosis(d: Diagnosis) -> str:
         blocks += _answer(first, context.further_evidence(d, first))
     further = context.further(d)
     if further:
-        blocks += ["**Also**", _bullets([_one_line(f) for f in further])]
+        blocks += ["**Also**", bullets([_one_line(f) for f in further])]
     caveats = [*seen(d, _INK), *([context.ceilings(d.ceilings)] if d.ceilings else [])]
     caveats += (x.defect for x in d.breakdown.defects)
     caveats += [f"not split: {what}" for what in d.breakdown.unsplit]
     caveats += [f"cannot tell {rule.cause}; missing: {rule.measure}" for rule in d.not_enough]
-    blocks += ["**The data**", _bullets(caveats)]
+    blocks += ["**The data**", bullets(caveats)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -68,7 +68,7 @@ def _phases(d: Diagnosis) -> list[str]:
         if p.ns > 0:
             parts = ", ".join(f"{t.part} {units.share(t.ns / total)}" for t in p.parts if t.ns > 0)
             rows.append((p.phase.value, units.duration(p.ns), units.share(p.ns / total), parts))
-    return [_table(("phase", "time", "share", "parts"), rows)]
+    return [table(("phase", "time", "share", "parts"), rows)]
 
 
 def _metrics(d: Diagnosis) -> list[str]:
@@ -79,7 +79,7 @@ def _metrics(d: Diagnosis) -> list[str]:
     ]
     if b.throughput_tok_s is not None:
         rows.append(("throughput", units.rate(b.throughput_tok_s), "", ""))
-    return [_table(("", "p50", "p95", "p99"), rows)] if rows else []
+    return [table(("", "p50", "p95", "p99"), rows)] if rows else []
 
 
 def _answer(f: Finding, evidence: list[str]) -> list[str]:
@@ -87,7 +87,7 @@ def _answer(f: Finding, evidence: list[str]) -> list[str]:
     facts = [f"gain: {units.gain(f.prediction)}"] if f.prediction else []
     facts += [f"cost: {f.tradeoff}"] if f.tradeoff else []
     facts += [f"confidence: {f.confidence}", *evidence]
-    return [*blocks, _bullets(facts)]
+    return [*blocks, bullets(facts)]
 
 
 def _one_line(f: Finding) -> str:
@@ -95,10 +95,12 @@ def _one_line(f: Finding) -> str:
     return f"{f.cause} ({f.phase}, {units.share(f.share)} of the time){gain}. {f.recommendation}"
 
 
-def _bullets(sentences: Sequence[str]) -> str:
+def bullets(sentences: Sequence[str]) -> str:
+    """A list, an item a sentence."""
     return "\n".join(f"- {plain(sentence)}" for sentence in sentences)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with a head."""
     lines = [head, ["---"] * len(head), *([plain(cell) for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -33,7 +33,7 @@ def diagnosis(d: Diagnosis, width: int = 80, color: bool = False, ascii: bool = 
         course.stalls(d.breakdown, ink),
         caveats(d, ink),
     )
-    return _joined(blocks)
+    return joined(blocks)
 
 
 def run_summary(
@@ -50,7 +50,7 @@ def run_summary(
         lines,
         [*seen(d, ink), f"next: phasetrace diagnose {ink.say(shlex.join(traces))}"],
     )
-    return _joined(blocks)
+    return joined(blocks)
 
 
 def verdict(d: Diagnosis, ink: Ink) -> list[str]:
@@ -206,5 +206,6 @@ def _undecided(rules: tuple[NotEnoughData, ...], ink: Ink) -> list[str]:
     ]
 
 
-def _joined(blocks: Iterable[list[str]]) -> str:
+def joined(blocks: Iterable[list[str]]) -> str:
+    """Blocks of lines, those that are not empty, with an empty line between them."""
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

@@ -1,0 +1,116 @@
+"""`phasetrace compare`: what changed between two recordings, phase by phase, and whether it is noise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from phasetrace.cli import fail_on_worse, inputs, terminal
+from phasetrace.collector import without_collections
+from phasetrace.errors import NothingRecordedError, UsageError
+from phasetrace.model import Comparison, Diagnosis, Goal, Table
+
+if TYPE_CHECKING:
+    from phasetrace.analyze.step_table import StepTable
+
+FOUND = 1  # the exit code of a change beyond --fail-on
+
+Render = Callable[[Comparison, terminal.Shown], str]
+
+
+@click.command(short_help="Say what changed between two recordings, and whether it is noise.")
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@click.option(
+    "--goal",
+    type=click.Choice([goal.value for goal in Goal]),
+    help="The metric to judge by. [default: what BEFORE suggests]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown"]),
+    help="[default: by the ending of -o, else text]",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the result there."
+)
+@click.option(
+    "--fail-on",
+    "limits",
+    type=fail_on_worse.FailOnWorse(),
+    metavar="WHAT",
+    help="Exit with 1 on: worse, a metric that is worse (or any), each also by so much, as in worse=10%; or a"
+    " cause that came. Several with commas.",
+)
+@without_collections()
+def command(
+    before: str,
+    after: str,
+    goal: str | None,
+    form: str | None,
+    output: Path | None,
+    limits: tuple[fail_on_worse.Limit, ...] | None,
+) -> int:
+    r"""Compare two recordings: did it help, where, and is that more than noise?
+
+    BEFORE and AFTER are traces of phasetrace or of others, or folders of them.
+
+    \b
+    phasetrace compare before.json after.json
+    phasetrace compare before.json after.json --goal ttft --fail-on worse=10%
+    """
+    from phasetrace.analyze.compare import compare
+
+    one, steps = diagnosed(before, Goal(goal) if goal else None)
+    other, other_steps = diagnosed(after, Goal(goal) if goal else None)
+    if other.goal is not one.goal:
+        other, other_steps = diagnosed(after, one.goal)
+    found = compare(one, other, (steps, other_steps), (Path(before).name, Path(after).name))
+    shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
+    terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
+    return FOUND if limits and fail_on_worse.fails(found, limits) else 0
+
+
+def diagnosed(source: str, goal: Goal | None) -> tuple[Diagnosis, StepTable]:
+    """The diagnosis of one input, and the table of its steps.
+
+    Raises:
+        UsageError: it is a table of numbers.
+        NothingRecordedError: no request of it can be compared.
+    """
+    from phasetrace import advise, analyze
+
+    recording = inputs.read_any((source,))
+    if isinstance(recording, Table):
+        raise UsageError(
+            f"{source} is a table of numbers, without requests to tell noise by; as two groups of one table,"
+            " `phasetrace diagnose` compares such numbers"
+        )
+    steps = analyze.step_table(recording)
+    breakdown = analyze.breakdown(recording, steps)
+    if not breakdown.requests:
+        raise NothingRecordedError(
+            f"{source}: no request that can be compared; `phasetrace diagnose` says why"
+        )
+    return advise.diagnose(breakdown, goal, table=steps), steps
+
+
+def renderer(form: str) -> Render:
+    """What makes this format."""
+    from phasetrace.render.comparison import json_report, markdown, text
+
+    renderers: dict[str, Render] = {
+        "text": lambda c, shown: text.comparison(c, *shown),
+        "json": lambda c, _: json_report.comparison(c),
+        "markdown": lambda c, _: markdown.comparison(c),
+    }
+    return renderers[form]
+
+
+def _by_ending(output: Path | None) -> str:
+    return {".json": "json", ".md": "markdown"}.get(output.suffix if output else "", "text")

@@ -1,0 +1,1 @@
+"""Comparison -> str: text for a terminal, JSON, Markdown."""
