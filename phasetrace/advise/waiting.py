@@ -10,6 +10,8 @@ from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict_between, predict_rates
 from phasetrace.advise.knobs import BLOCKS
 from phasetrace.advise.queueing import Queue
+from phasetrace.advise.ranking import WORTH
+from phasetrace.advise.rule import Measure
 from phasetrace.advise.words import seconds
 from phasetrace.model import Goal, Part, Phase, Prediction, RequestBreakdown, Wait
 
@@ -23,6 +25,18 @@ SPARE = 0.9  # of the KV blocks: engines keep a few back
 def scheduler_ns(evidence: Evidence) -> int:
     """Of the queue, what is no wait for the end of the step that was running."""
     return evidence.phase_ns(Phase.QUEUE) - evidence.part_ns(Part.ENGINE_BUSY, Phase.QUEUE)
+
+
+def held_up(evidence: Evidence, reason: Wait) -> Queue | Measure | None:
+    """The queue where enough of the goal's time passes in it, and most of that is for this reason.
+
+    What to measure where steps do not say why requests wait.
+    """
+    if not evidence.whole_ns or scheduler_ns(evidence) < WORTH * evidence.whole_ns:
+        return None
+    if evidence.queue is None:
+        return None if evidence.stepped else Measure(UNTOLD + evidence.by_run)
+    return evidence.queue if evidence.queue.share(reason) >= MOSTLY else None
 
 
 def room(evidence: Evidence, held: Queue) -> float | None:

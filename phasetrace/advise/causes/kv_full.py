@@ -6,13 +6,14 @@ import math
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.knobs import BLOCKS, CAPS
-from phasetrace.advise.ranking import WORTH, Tier
+from phasetrace.advise.queueing import Queue
+from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
 from phasetrace.advise.table.queue import FULL, at_cap, evicts, memory_full, too_much, waits
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Told, tried, without
 from phasetrace.advise.table.view import View
-from phasetrace.advise.waiting import MOSTLY, SMALLER_KV, UNTOLD, promised, scheduler_ns
+from phasetrace.advise.waiting import SMALLER_KV, held_up, promised, scheduler_ns
 from phasetrace.advise.words import percent
 from phasetrace.model import Goal, Wait
 from phasetrace.semconv import Cause
@@ -49,13 +50,9 @@ CROWDED = 4.0  # times those that run, or may: twice the memory would not take i
 
 def in_steps(evidence: Evidence) -> Seen | Measure | None:
     """By the scheduler, most of the waiting is for KV blocks."""
-    queue, held = scheduler_ns(evidence), evidence.queue
-    if not evidence.whole_ns or queue < WORTH * evidence.whole_ns:
-        return None
-    if held is None:
-        return None if evidence.stepped else Measure(UNTOLD + evidence.by_run)
-    if held.share(Wait.KV) < MOSTLY:
-        return None
+    queue, held = scheduler_ns(evidence), held_up(evidence, Wait.KV)
+    if not isinstance(held, Queue):
+        return held
     blocks, override = evidence.knob(*BLOCKS), evidence.knob("num_gpu_blocks_override")
     cap = evidence.knob(*CAPS)
     raised = SMALLER_KV * held.running if override is None else max(held.most_open, SMALLER_KV * held.running)

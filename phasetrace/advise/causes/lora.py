@@ -6,11 +6,12 @@ import numpy as np
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict
-from phasetrace.advise.ranking import WORTH, Tier
+from phasetrace.advise.queueing import Queue
+from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
 from phasetrace.advise.table.told import Told, modelled, tried
 from phasetrace.advise.table.view import View
-from phasetrace.advise.waiting import MOSTLY, scheduler_ns
+from phasetrace.advise.waiting import held_up, scheduler_ns
 from phasetrace.advise.words import count, percent, seconds, times
 from phasetrace.model import Goal, Phase, Steps, Wait
 from phasetrace.semconv import Cause
@@ -37,8 +38,8 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
     adapted = [r for r in evidence.requests if r.request.settings.get("lora")]
     if not adapted:
         return None
-    held, queue = evidence.queue, evidence.phase_ns(Phase.QUEUE)
-    if held is not None and held.share(Wait.LORA) >= MOSTLY and queue >= WORTH * evidence.whole_ns:
+    held = held_up(evidence, Wait.LORA)
+    if isinstance(held, Queue):
         return _waiting(evidence, scheduler_ns(evidence) * held.share(Wait.LORA))
     decode = sum(r.phase_ns(Phase.DECODE) for r in adapted)
     compared = _with_and_without(evidence.breakdown.recording.steps)

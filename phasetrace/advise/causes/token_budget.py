@@ -7,13 +7,14 @@ import math
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import Saving, predict_between
 from phasetrace.advise.knobs import BUDGETS
-from phasetrace.advise.ranking import WORTH, Tier
+from phasetrace.advise.queueing import Queue
+from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
-from phasetrace.advise.table.queue import Queue, at_cap, memory_full, waits
+from phasetrace.advise.table.queue import Waiting, at_cap, memory_full, waits
 from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Gain, Told, modelled, tried
 from phasetrace.advise.table.view import View
-from phasetrace.advise.waiting import MOSTLY, UNTOLD, scheduler_ns
+from phasetrace.advise.waiting import held_up, scheduler_ns
 from phasetrace.advise.words import percent, seconds
 from phasetrace.model import Goal, Phase, Wait
 from phasetrace.semconv import Cause
@@ -53,20 +54,16 @@ LONGER = 2.0  # times a prompt: a budget that takes in two is not what they wait
 
 def in_steps(evidence: Evidence) -> Seen | Measure | None:
     """By the scheduler, most of the waiting is for the tokens of a step, and the budget is no tiny one."""
-    queue, held = evidence.phase_ns(Phase.QUEUE), evidence.queue
-    if not evidence.whole_ns or queue < WORTH * evidence.whole_ns:
-        return None
-    if held is None:
-        return None if evidence.stepped else Measure(UNTOLD + evidence.by_run)
-    if held.share(Wait.BUDGET) < MOSTLY:
-        return None
+    queue, held = scheduler_ns(evidence), held_up(evidence, Wait.BUDGET)
+    if not isinstance(held, Queue):
+        return held
     budget, costs = evidence.knob(*BUDGETS), evidence.prompt_costs
     if budget is None or costs is None:
         return Measure("the token budget of a step, and what a prompt token costs")
     fixed, each = costs
     if fixed >= READ_BOUND * (fixed + each * budget):
         return None  # each step reads the weights for a few tokens: `small-prefill-chunk` says so
-    waited = scheduler_ns(evidence) * held.share(Wait.BUDGET)
+    waited = queue * held.share(Wait.BUDGET)
     lengths = sorted(r.new_prompt_tokens or 0 for r in evidence.requests)
     middle = lengths[len(lengths) // 2]
     short = [r for r in evidence.requests if (r.new_prompt_tokens or 0) <= middle]
@@ -148,7 +145,7 @@ def in_table(view: View) -> Told | None:
     )
 
 
-def _behind_long_prompts(view: View) -> tuple[Setting, Setting, Queue] | None:
+def _behind_long_prompts(view: View) -> tuple[Setting, Setting, Waiting] | None:
     """Short prompts that wait, beside others many times as long, while slots and memory are free."""
     for short in view.settings:
         queue = waits(view, short)

@@ -25,7 +25,7 @@ SEQUENCE_COST = (
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class Waiting:
     """What is known of the wait of a group: its share of the goal's metric, and why it is believed."""
 
     share: float
@@ -40,7 +40,7 @@ def evicts(s: Setting) -> bool:
     return (g.recomputed_token_share or 0) >= REDONE or (g.preemptions or 0) >= few
 
 
-def waits(view: View, s: Setting) -> Queue | None:
+def waits(view: View, s: Setting) -> Waiting | None:
     """Whether requests wait in the engine's queue enough to matter for the goal."""
     g = s.group
     queue = g.queue_s if g.queue_s is not None else g.queue_p95_s
@@ -49,7 +49,7 @@ def waits(view: View, s: Setting) -> Queue | None:
         whole = max(whole or 0.0, queue)
         if whole <= 0 or queue < WORTH * whole:
             return None
-        return Queue(
+        return Waiting(
             queue / whole,
             queue,
             f"requests wait {seconds(queue * 1e9)}, {percent(queue / whole)} of {_of(view)}",
@@ -57,10 +57,10 @@ def waits(view: View, s: Setting) -> Queue | None:
     if g.waiting is not None and g.waiting >= WAITING:
         running = g.running or s.width or g.waiting
         share = g.waiting / (g.waiting + running)
-        return Queue(share, None, f"{g.waiting:,.0f} requests wait while {running:,.0f} run")
+        return Waiting(share, None, f"{g.waiting:,.0f} requests wait while {running:,.0f} run")
     if s.cap and g.concurrency and g.concurrency >= s.cap * 1.25 and g.running is None:
         share = 1 - s.cap / g.concurrency
-        return Queue(
+        return Waiting(
             share, None, f"the client keeps {g.concurrency:,.0f} requests open and {s.cap:,.0f} may run"
         )
     return None
