@@ -59,6 +59,7 @@ def _verbs() -> dict[str, Callable[[], None]]:
         "mark": lambda: recorder.mark(1, layout.SCHEDULED, now),
         "detail": lambda: recorder.detail(1, end),
         "finished": lambda: recorder.finished(1, now, end),
+        "ended": lambda: recorder.ended(1, now, "stop", 100, 100, 0, 0, 1),
         "prefix": lambda: recorder.prefix(1, 0, hashes, hashes),
         "pause": lambda: recorder.pause(layout.GC, 2, now, now, 0),
         "execution": lambda: recorder.execution(1, 1, now, now, 1),

@@ -18,6 +18,7 @@ BATCH_STATE = 12  # queues and KV blocks as a step was scheduled, where they cha
 STEP_TOKENS = 13  # tokens of a step that were speculated or discarded, where there are any
 STAGE = 14  # a part of an engine's start, JSON
 EXECUTION = 15  # a worker executed a step
+ENDED = 16  # a request, as most of an engine's end: FINISHED in a few numbers
 
 # Scopes of FACTS
 PROCESS, ENGINE, MODEL = 1, 2, 3
@@ -44,6 +45,10 @@ HEAD_REASONS = (
     "other",
 )
 HEAD_REASON_CODE = {name: code for code, name in enumerate(HEAD_REASONS)}
+
+# How a request ended, by code
+ENDINGS = ("other", "stop", "length", "abort", "error")
+ENDING_CODE = {name: code for code, name in enumerate(ENDINGS)}
 
 # Why a token that was sampled for a request was given to nobody
 PAST_END = "past-end"  # by a step scheduled ahead, or speculated beyond a stop

@@ -62,6 +62,8 @@ _BATCH_STATE = struct.Struct(
 )  # stream, index, time, running, waiting, KV used, KV total, reason, preempted
 _STEP_TOKENS = struct.Struct("<IIIII")  # stream, index, proposed, accepted, discarded
 _EXECUTION = struct.Struct("<IIQQQ")  # number, tokens, begin, end, nanoseconds on the device
+# request, last step, time, tokens of prompt and output, cached in the engine and elsewhere, how
+_ENDED = struct.Struct("<IiQIIIIB3x")
 
 GC = 1
 _PAIR = 8  # bytes of a (request, count) pair
@@ -273,3 +275,20 @@ def encode_execution(number: int, tokens: int, begin: int, end: int, device_ns: 
 def decode_execution(payload: Buffer) -> tuple[Any, ...]:
     """(number, tokens, begin, end, device_ns)."""
     return _EXECUTION.unpack_from(payload)
+
+
+def encode_ended(
+    request: int, time: int, ending: str, prompt: int, output: int, cached: int, external: int, last_step: int
+) -> bytes:
+    """The payload of ENDED. `cached` prompt tokens had their KV in the engine, `external` were fetched."""
+    code = ENDING_CODE[ending]  # noqa: F405
+    return _ENDED.pack(request, last_step, time, prompt, output, cached, external, code)
+
+
+def decode_ended(payload: Buffer) -> tuple[int, int, dict[str, Any]]:
+    """(request, time, what a FINISHED would say)."""
+    request, last_step, time, prompt, output, cached, external, code = _ENDED.unpack_from(payload)
+    reason = ENDINGS[code]  # noqa: F405
+    row = {"prompt": prompt, "padding": 0, "output": output, "reason": reason}
+    data = {"sequences": [row], "reason": reason, "last_step": last_step}
+    return request, time, {**data, "cached": cached + external, "cached_external": external}

@@ -68,6 +68,24 @@ class Recorder(StepWriter):
         """The last word on a request, but for details that come later."""
         self._blob(layout.FINISHED, request, 0, time, data)
 
+    def ended(
+        self,
+        request: int,
+        time: int,
+        ending: str,
+        prompt: int,
+        output: int,
+        cached: int,
+        external: int,
+        last_step: int,
+    ) -> None:
+        """`finished`, where nothing else is to be said."""
+        try:
+            payload = layout.encode_ended(request, time, ending, prompt, output, cached, external, last_step)
+            self._spool.write(layout.ENDED, payload)
+        except Exception as error:
+            self.failed("recorder.ended", error)
+
     def pause(self, kind: int, generation: int, begin: int, end: int, collected: int) -> None:
         """The whole process stood still."""
         try:

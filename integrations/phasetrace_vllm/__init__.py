@@ -33,7 +33,15 @@ from phasetrace_agent.recorder import Recorder
 KNOWN = ((0, 32), (0, 33))
 # What the hooks of one record cost, in plain wrapped calls of `calibrate`, as measured: a step passes two
 # hooks and counts its batch; a prompt of a thousand tokens is hashed
-HOOKS = {"step": 4, "arrived": 60, "mark": 2, "finished": 30, "execution": 4, "prefix": 200}
+HOOKS = {
+    "step": 4,
+    "arrived": 60,
+    "mark": 2,
+    "finished": 30,
+    "ended": 6,
+    "execution": 4,
+    "prefix": 200,
+}
 
 
 def instrument(recorder: Recorder) -> None:

@@ -248,7 +248,7 @@ class Batches:
         known = self.requests.pop(name, None)
         if known is None:
             return
-        known.ended = extract.ending(request)
+        known.ended = extract.Ending(request)
         known.running = False
         self._left(name)
         if self._pending or self.updating:
@@ -261,11 +261,17 @@ class Batches:
 
     def _finished(self, known: Known, time: int) -> None:
         known.told = True
-        data: dict[str, Any] = dict(known.ended or {})
+        end = known.ended
+        if end is None:
+            return
         if known.scheduled:
-            data["cached"] = known.local_cached + known.external_cached
-            data["cached_external"] = known.external_cached
-            data["last_step"] = self.index - 1
+            self.recorder.ended(
+                known.id, time, end.reason, end.prompt, end.output,
+                known.local_cached, known.external_cached, self.index - 1,
+            )  # fmt: skip
+        else:
+            self.recorder.finished(known.id, time, end.told())
         if known.discarded:
-            data["discarded"] = known.discarded
-        self.recorder.finished(known.id, time, data)
+            self.recorder.detail(known.id, {"discarded": known.discarded})
+        if end.reason == "error":
+            self.recorder.detail(known.id, {"error": "vllm"})  # of which type, the core does not say

@@ -129,28 +129,25 @@ def as_traceparent(span: Mapping[str, str]) -> str:
     return "00-%s-%s-01" % (span["trace"], span["span"])
 
 
-def ending(request: Any) -> dict[str, Any]:
+class Ending:
     """How the engine core's `Request` ended."""
-    reason = reason_name(request.get_finished_reason())
-    data: dict[str, Any] = {
-        "sequences": [
-            {
-                "prompt": request.num_prompt_tokens,
-                "padding": 0,
-                "output": request.num_output_tokens,
-                "reason": reason,
-            }
-        ],
-        "reason": reason,
-    }
-    if reason == "error":
-        data["error"] = "vllm"  # of which type, the core does not say
-    return data
+
+    __slots__ = ("output", "prompt", "reason")
+
+    def __init__(self, request: Any) -> None:
+        self.reason = reason_name(request.get_finished_reason())
+        self.prompt: int = request.num_prompt_tokens
+        self.output: int = request.num_output_tokens
+
+    def told(self) -> dict[str, Any]:
+        """As the last word on a request that no step ever held."""
+        row = {"prompt": self.prompt, "padding": 0, "output": self.output, "reason": self.reason}
+        return {"sequences": [row], "reason": self.reason}
 
 
 def reason_name(reason: Any) -> str:
     """A `FinishReason` in the words of the recording."""
-    return _REASONS.get(str(getattr(reason, "name", reason)), "other")
+    return _REASONS.get(getattr(reason, "name", ""), "other")
 
 
 def cached(request: Any) -> tuple[int, int] | None:

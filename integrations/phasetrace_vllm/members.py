@@ -6,7 +6,7 @@ those whom a step treated differently from the one before, and only these are lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -14,6 +14,8 @@ from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
 
 from . import extract
+
+Look = tuple[str, int, int, int]  # a name; positions computed, tokens sampled, and given to it in the step
 
 
 class Known:
@@ -23,7 +25,7 @@ class Known:
         self.id = ident
         self.scheduled = False  # ever
         self.running = False  # in the batch, as the scheduler sees it
-        self.ended: dict[str, Any] | None = None
+        self.ended: extract.Ending | None = None
         self.told = False  # that it has ended
         self.local_cached = 0
         self.external_cached = 0
@@ -34,7 +36,7 @@ class Known:
         """So many tokens were sampled for it that it did not get."""
         if self.ended is None:
             reason = layout.PREEMPTED_MEANWHILE
-        elif self.ended["reason"] == "abort":
+        elif self.ended.reason == "abort":
             reason = layout.ABORTED
         else:
             reason = layout.PAST_END
@@ -68,6 +70,7 @@ class Members:
         self.batch: dict[str, int] = {}  # ids of the last step's
         self.late: dict[str, Known] = {}  # ended, and still in a step that was scheduled before
         self._noticed: list[str] = []  # ended or preempted since the last step
+        self._unlike: list[str] = []  # those that did not compute and get one token in the last step
         self._strange = False  # whether there was one in the last step whom nobody knows
 
     def notice(self, name: str) -> None:
@@ -79,47 +82,58 @@ class Members:
 
         `sampled` says how many tokens of each request were, where the step speculated.
         """
-        counts = output.num_scheduled_tokens
         again = _admitted(output)
-        names = None if sampled is not None else self._changed(output, again, ran, result)
-        if names is None:
+        looked = self._some(output, again, ran, result) if sampled is None else None
+        if looked is None:
             self._strange = False
-            names = [*counts, *(name for name in self.batch if name not in counts)]
-            sampled = extract.sampled(ran) if sampled is None else sampled
-            given = extract.given(result)
-        else:
-            rows, row_of = ran.sampled_token_ids, ran.req_id_to_index
-            sampled = {name: len(rows[row_of[name]]) for name in names if name in row_of}
-            given = {name: 0 if self._was_over(name) else tokens for name, tokens in sampled.items()}
+            looked = self._all(output, extract.sampled(ran) if sampled is None else sampled, result)
         made = Changes()
-        for name in names:
-            if name in counts:
-                self._look(name, counts[name], name in again, sampled.get(name, 0), given.get(name, 0), made)
+        self._noticed.clear()
+        self._unlike.clear()
+        for name, positions, tokens, given in looked:
+            if positions:
+                self._look(name, positions, name in again, tokens, given, made)
             elif name in self.batch:
                 self._idle(name, made)
-        self._noticed.clear()
         return made
 
-    def _changed(self, output: Any, again: AbstractSet[str], ran: Any, result: Any) -> Iterable[str] | None:
-        """Those who may have changed, where all others computed and got one token as before; else None."""
+    def _all(self, output: Any, sampled: Mapping[str, int], result: Any) -> list[Look]:
+        counts, given = output.num_scheduled_tokens, extract.given(result)
+        here = [(name, n, sampled.get(name, 0), given.get(name, 0)) for name, n in counts.items()]
+        return here + [(name, 0, 0, 0) for name in self.batch if name not in counts]
+
+    def _some(self, output: Any, again: AbstractSet[str], ran: Any, result: Any) -> list[Look] | None:
+        """Those who may have changed, where all others computed and got one token as before; else None.
+
+        Without speculation a row holds one token or none. What is asked of every sequence is asked in C.
+        """
         counts, rows, row_of = output.num_scheduled_tokens, ran.sampled_token_ids, ran.req_id_to_index
-        size, sampled = len(counts), list(map(len, rows))
-        given = [len(each.new_token_ids) for outputs in result.values() for each in outputs.outputs]
-        unsampled = sampled.count(0)
-        if self._strange or not len(row_of) == len(sampled) == size == unsampled + sampled.count(1):
+        if self._strange or not len(row_of) == len(rows) == len(counts):
             return None
-        over = [name for name in self.late if name in row_of and self._was_over(name)]
-        unused = sum(sampled[row_of[name]] for name in over)
-        if not len(given) == size - unsampled - unused == given.count(1):
-            return None
-        names = {*again, *self._noticed, *over}
-        if output.total_num_scheduled_tokens != size:
-            names.update([name for name, positions in counts.items() if positions != 1])
-        if unsampled:
-            names.update([name for name, row in row_of.items() if not sampled[row]])
-        now, before = (sum(name in batch for name in names) for batch in (counts, self.batch))
-        # Nobody comes unnoticed, so that as many others as before are the same
-        return names if size - now == len(self.batch) - before else None
+        over = [name for name in self.late if name in row_of and self._was_over(name)] if self.late else ()
+        looked = []
+        others, before, computed, sampled, given = len(counts), len(self.batch), 0, 0, 0
+        for name in {*again, *self._noticed, *self._unlike, *over}:
+            before -= name in self.batch
+            positions, row = counts.get(name, 0), row_of.get(name)
+            if positions and row is None:
+                return None
+            tokens = len(rows[row]) if positions else 0
+            got = 0 if name in over else tokens
+            looked.append((name, positions, tokens, got))
+            others -= positions > 0
+            computed += positions
+            sampled += tokens
+            given += got
+        some_sampled_none = sampled < len(counts) - others
+        if (
+            others == before  # nobody comes unnoticed, so that as many others as before are the same
+            and output.total_num_scheduled_tokens == others + computed
+            and (sum(map(bool, rows)) == others + sampled if some_sampled_none else all(rows))
+            and sum(len(outputs.outputs) for outputs in result.values()) == others + given
+        ):
+            return looked
+        return None
 
     def _look(
         self, name: str, positions: int, admitted: bool, sampled: int, tokens: int, made: Changes
@@ -135,6 +149,8 @@ class Members:
             made.scheduled.append((known.id, positions))
         if tokens != 1:
             made.yielded.append((known.id, tokens))
+        if positions != 1 or tokens != 1:
+            self._unlike.append(name)
         if sampled > tokens:
             made.discarded += sampled - tokens
             known.discard(sampled - tokens, self.recorder)

@@ -20,6 +20,7 @@ _COSTED = {  # the kinds of records that hooks write, by the names under which t
     layout.DETAIL: "detail",
     layout.PREFIX: "prefix",
     layout.FINISHED: "finished",
+    layout.ENDED: "ended",
     layout.PAUSE: "pause",
     layout.DEVICE: "device",
     layout.EXECUTION: "execution",

@@ -46,6 +46,7 @@ class ProcessState:
             layout.DETAIL: self._on_detail,
             layout.PREFIX: self._on_prefix,
             layout.FINISHED: self._on_finished,
+            layout.ENDED: self._on_ended,
             layout.PAUSE: self.stretches.add_pause,
             layout.DEVICE: self._on_device,
             layout.TROUBLE: self._on_trouble,
@@ -109,6 +110,12 @@ class ProcessState:
 
     def _on_finished(self, payload: bytes) -> None:
         ident, _, time, data = layout.decode_blob(payload)
+        self._finish(ident, time, data)
+
+    def _on_ended(self, payload: bytes) -> None:
+        self._finish(*layout.decode_ended(payload))
+
+    def _finish(self, ident: int, time: int, data: dict[str, Any]) -> None:
         if (state := self._request(ident)) is not None:
             state.finished = time
             self._merge(state, data)

@@ -93,6 +93,17 @@ def test_a_pause(values: tuple[int, int, int, int, int]) -> None:
     assert layout.decode_pause(layout.encode_pause(*values)) == values
 
 
+@given(st.tuples(U32, U64), st.sampled_from(layout.ENDINGS), st.tuples(U32, U32), st.integers(-1, 2**31 - 1))
+def test_an_ending_says_what_a_last_word_would(
+    known: tuple[int, int], ending: str, tokens: tuple[int, int], last_step: int
+) -> None:
+    request, time = known
+    payload = layout.encode_ended(request, time, ending, *tokens, 16, 32, last_step)
+    told = {"reason": ending, "cached": 48, "cached_external": 32, "last_step": last_step}
+    row = {"prompt": tokens[0], "padding": 0, "output": tokens[1], "reason": ending}
+    assert layout.decode_ended(payload + b"\0" * 7) == (request, time, {"sequences": [row], **told})
+
+
 @given(U64, st.integers(1, 10**12), st.sampled_from(["ENOSPC", "too-large", "cap"]))
 def test_a_loss_on_a_full_disk(process: int, count: int, why: str) -> None:
     assert layout.parse_lost(layout.lost_name(process, count, why)) == (process, count, why)

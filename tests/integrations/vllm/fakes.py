@@ -4,6 +4,8 @@ from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
+from phasetrace_agent import layout
+
 
 class Heard:
     """A recorder whose records are tuples: the verb, then its arguments."""
@@ -26,6 +28,10 @@ class Heard:
         *ends, number = rest
         parts = tuple(codes.to_bytes(4, "little"))
         self.said.append(("step", stream, index, begin, parts, tuple(ends), (), (), (), (), number))
+
+    def ended(self, *told: Any) -> None:
+        """The same as `finished`, through its bytes."""
+        self.said.append(("finished", *layout.decode_ended(layout.encode_ended(*told))))
 
     def of(self, verb: str) -> list[tuple[Any, ...]]:
         """The arguments of all records of a verb."""

@@ -308,7 +308,7 @@ def test_what_was_sampled_before_a_preemption_is_discarded() -> None:
     loop.batches.preempted("a", 14)
     loop.update(running, 20, 21, sampled={"a": 1})
     loop.update(loop.schedule(scheduled(resumed=("a",), a=9), 22, 23), 30, 31, (request("a", output=2),), a=1)
-    assert loop.heard.of("finished")[0][2]["discarded"] == {layout.PREEMPTED_MEANWHILE: 1}
+    assert loop.heard.of("detail") == [(loop.ids["a"], {"discarded": {layout.PREEMPTED_MEANWHILE: 1}})]
 
 
 def test_speculation_is_counted_by_what_was_sampled_before_it_was_cut() -> None:
@@ -317,7 +317,7 @@ def test_speculation_is_counted_by_what_was_sampled_before_it_was_cut() -> None:
     verified = loop.schedule(scheduled(a=4), 12, 13)
     loop.update(verified, 20, 21, (request("a", output=3),), sampled={"a": 4}, a=2)
     assert loop.heard.of("step_tokens") == [(loop.batches.stream, 1, 3, 3, 2)]
-    assert loop.heard.of("finished")[0][2]["discarded"] == {layout.PAST_END: 2}
+    assert loop.heard.of("detail") == [(loop.ids["a"], {"discarded": {layout.PAST_END: 2}})]
 
 
 def test_preempted_requests_are_said_with_the_queue() -> None:

@@ -110,14 +110,14 @@ def said(heard: Heard) -> list[str]:
 def test_it_is_the_same_as_to_look_at_everybody(
     seed: int, depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked, few = [], Members._changed
+    looked, few = [], Members._some
 
     def watched(*args: Any) -> Any:
         looked.append(few(*args))
         return looked[-1]
 
-    monkeypatch.setattr(Members, "_changed", watched)
+    monkeypatch.setattr(Members, "_some", watched)
     found = said(Engine(seed, depth).run())
     assert sum(names is not None for names in looked) > len(looked) / 4
-    monkeypatch.setattr(Members, "_changed", lambda *_: None)
+    monkeypatch.setattr(Members, "_some", lambda *_: None)
     assert found == said(Engine(seed, depth).run())
