@@ -59,8 +59,9 @@ def _fails(c: Comparison, limit: Limit) -> bool:
 
 def _meant(c: Comparison, name: str) -> list[MetricChange]:
     """Those of the limit; failed requests count whatever the metric, since no time is told of them."""
-    names = {c.before.goal.value if name == GOAL else name, "failed"}
-    return [m for m in c.fair if name == ANY or m.metric.partition("_")[0] in names]
+    if name == GOAL:
+        return [m for m in c.fair if m is c.of_goal() or m.metric == "failed"]
+    return [m for m in c.fair if name == ANY or m.metric.partition("_")[0] in (name, "failed")]
 
 
 def _worse_by(m: MetricChange) -> float:

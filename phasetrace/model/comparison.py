@@ -25,6 +25,7 @@ class Statistic(StrEnum):
     """What of a metric is compared."""
 
     MEAN = "mean"
+    P50 = "p50"
     P95 = "p95"
     EQUAL_LENGTH = "mean at equal length"  # AFTER's answers cut, or made longer, to BEFORE's length
     SHARE = "share"
@@ -53,6 +54,9 @@ class MetricChange:
     low: float | None
     high: float | None
     word: Word
+    enough: int | None = (
+        None  # requests of which a difference that matters would show; where they were too few
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ class Comparison:
 
     def of_goal(self) -> MetricChange | None:
         """The mean of the metric that the user wants better, like compared with like."""
-        means = (m for m in self.fair if m.statistic is not Statistic.P95)
+        means = (m for m in self.fair if m.statistic in (Statistic.MEAN, Statistic.EQUAL_LENGTH))
         return next((m for m in means if m.metric.partition("_")[0] == self.before.goal), None)
 
     @property

@@ -11,8 +11,8 @@ from phasetrace.analyze.compare.differences import machine_differs, measured_dif
 from phasetrace.analyze.compare.failures import failure_change
 from phasetrace.analyze.compare.findings import finding_changes
 from phasetrace.analyze.compare.metrics import SHAPE, mean_changes, noise_of
+from phasetrace.analyze.compare.percentiles import percentile_changes
 from phasetrace.analyze.compare.phases import phase_changes
-from phasetrace.analyze.compare.tails import tail_changes
 from phasetrace.analyze.host_use import host_use
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.analyze.tokens import prompts
@@ -25,7 +25,6 @@ from phasetrace.model import (
     Mix,
     Table,
 )
-from phasetrace.semconv import Cause
 
 CAPS = ("max_tokens", "max_new_tokens", "max_length")
 
@@ -43,12 +42,12 @@ def compare(
     knobs = tuple(set_differently(*both, tables))
     mix = _mix(found, both, tables, knobs)
     starved = _starved(both)
-    machine = _machine(before, starved, knobs)
+    machine = _machine(starved, knobs)
     noise = noise_of(found, (_at_once(tables[0]), _at_once(tables[1])), machine)
     failures = failure_change(*both)
     metrics = (
         *mean_changes(found, noise, mix),
-        *tail_changes(found, both, steps, noise, mix),
+        *percentile_changes(found, both, steps, noise, mix),
         *((failures,) if failures else ()),
     )
     bare = Comparison(before, after, mix, metrics)
@@ -116,9 +115,8 @@ def _starved(both: tuple[Breakdown, Breakdown]) -> tuple[float, float] | None:
     return None if one is None or other is None else (one, other)
 
 
-def _machine(before: Diagnosis, starved: tuple[float, float] | None, knobs: tuple[Difference, ...]) -> float:
+def _machine(starved: tuple[float, float] | None, knobs: tuple[Difference, ...]) -> float:
     """Times better that AFTER would be with BEFORE's share of the CPUs; 1 where that was the change."""
-    meant = machine_differs(knobs) or before.cause == Cause.CPU_STARVED
-    if starved is None or meant or max(starved) >= 1:
+    if starved is None or machine_differs(knobs) or max(starved) >= 1:
         return 1.0
     return (1 - starved[0]) / (1 - starved[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from phasetrace.model import Diagnosis, Fate, Finding, FindingChange, MetricChange
+from phasetrace.model import Diagnosis, Fate, Finding, FindingChange, MetricChange, Word
 from phasetrace.semconv import Cause
 
 NO_FAULT = (Cause.HEALTHY, Cause.UNKNOWN)
@@ -40,7 +40,9 @@ def _faults(findings: Sequence[Finding]) -> dict[str, Finding]:
 def _measured(finding: Finding, change: MetricChange | None) -> float | None:
     """The goal's metric in AFTER, in the unit of what was predicted of it."""
     promised = finding.prediction
-    if promised is None or change is None or _name(promised.metric) != _name(change.metric):
+    if promised is None or change is None or change.word is Word.UNLIKE:
+        return None
+    if _name(promised.metric) != _name(change.metric):
         return None
     return change.after / UNIT[promised.metric]
 

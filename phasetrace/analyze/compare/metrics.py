@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -48,7 +49,8 @@ class Noise:
         low, high = ratio * low / (1 + RUNS_DIFFER), ratio * high * (1 + RUNS_DIFFER)
         wide = low * min(1.0, self.machine), high * max(1.0, self.machine)
         word = Word.UNLIKE if unlike else _word((low, high), wide)
-        return MetricChange(metric, statistic, before, after, ratio, *wide, word)
+        enough = _enough(min(map(len, self.blocks)), off) if word is Word.FEW else None
+        return MetricChange(metric, statistic, before, after, ratio, *wide, word, enough)
 
 
 def _word(by_chance: tuple[float, float], with_machine: tuple[float, float]) -> Word:
@@ -59,6 +61,12 @@ def _word(by_chance: tuple[float, float], with_machine: tuple[float, float]) -> 
     if _reach_one(with_machine):
         return Word.MACHINE
     return Word.BETTER if by_chance[0] > 1 else Word.WORSE
+
+
+def _enough(requests: int, off: tuple[float, float]) -> int:
+    """How many requests would narrow the interval to what matters: it shrinks with their square root."""
+    times = math.log(off[1] / off[0]) / 2 / math.log(SEEABLE / (1 + RUNS_DIFFER))
+    return math.ceil(requests * max(1.0, times) ** 2 / 10) * 10
 
 
 def _reach_one(bounds: tuple[float, float]) -> bool:

@@ -93,6 +93,7 @@ def _metric(m: MetricChange) -> Json:
         "low": finite(m.low),
         "high": finite(m.high),
         "word": m.word.value,
+        "enough": m.enough,
     }
 
 

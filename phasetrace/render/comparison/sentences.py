@@ -18,10 +18,10 @@ from phasetrace.model import (
 from phasetrace.render import units
 
 ORDER = ("ttft", "tpot", "itl", "e2e", "throughput", "failed")
-OF = {Statistic.P95: " p95", Statistic.EQUAL_LENGTH: ", equal length"}
+OF = {Statistic.P50: " p50", Statistic.P95: " p95", Statistic.EQUAL_LENGTH: ", equal length"}
 WHY = {
-    Word.FEW: "Noise would hide a difference that matters: record more requests.",
-    Word.MACHINE: "One run had less of the machine: record both again, without neighbours.",
+    Word.FEW: "Noise would hide a difference that matters: record more requests{enough}.",
+    Word.MACHINE: "One run had less of the machine: if that was not the change, record both again.",
     Word.UNLIKE: "The requests differ, and so this is no measure of the system.",
 }
 NOTE_STARVED = 0.05  # of the time that threads wanted a CPU: with less, nobody needs to know
@@ -34,7 +34,7 @@ def verdict(c: Comparison) -> str:
         return f"{Word.FEW}: the recordings do not both hold {units.metric_name(c.before.goal)}."
     said = f"{m.word}: {named(m)} {values(m)}, {times_better(m)}."
     if m.word in WHY:
-        said += f" {WHY[m.word]}"
+        said += " " + WHY[m.word].format(enough=f", about {m.enough:,}" if m.enough else "")
     failed = next((f for f in c.metrics if f.metric == "failed" and f.word is Word.WORSE), None)
     return said + (f" More requests fail: {values(failed)}." if failed else "")
 
@@ -107,10 +107,9 @@ def likeness(c: Comparison) -> Iterator[str]:
             else ", and nobody set that: see e2e and throughput at equal length."
         )
     if mix.load_ratio:
-        than = "more" if mix.load_ratio > 1 else "less"
+        than, at_once, waits = ("more", "more", "grow") if mix.load_ratio > 1 else ("less", "fewer", "shrink")
         often = units.ratio(max(mix.load_ratio, 1 / mix.load_ratio))
-        waits = "grow" if mix.load_ratio > 1 else "shrink"
-        yield f"AFTER was asked {often} {than} often, with {than} at once: waits {waits} by that alone."
+        yield f"AFTER was asked {often} {than} often, with {at_once} at once: waits {waits} by that alone."
 
 
 def _matched(mix: Mix) -> str:

@@ -66,7 +66,15 @@ def test_a_request_or_two_tell_nothing() -> None:
 
 def test_noise_that_would_hide_what_matters_is_not_called_no_difference() -> None:
     c = compared(run(6, noise=0.8), run(6, noise=0.8, seed=3))
-    assert metric(c, "ttft_ns").word is Word.FEW
+    ttft = metric(c, "ttft_ns")
+    assert ttft.word is Word.FEW and ttft.enough is not None and 20 <= ttft.enough <= 1000
+
+
+def test_as_many_requests_as_it_says_are_enough() -> None:
+    few = metric(compared(run(16, noise=0.4), run(16, noise=0.4, seed=1)), "ttft_ns")
+    assert few.enough is not None and few.word is Word.FEW
+    enough = compared(run(few.enough, noise=0.4), run(few.enough, noise=0.4, seed=1))
+    assert metric(enough, "ttft_ns").word is Word.SAME
 
 
 def test_the_same_prompts_are_compared_in_pairs() -> None:
@@ -143,6 +151,7 @@ def test_the_tails_of_enough_requests_are_told() -> None:
     c = compared(run(60), run(60, step_ms=20, prefill_ms=300, seed=1))
     assert metric(c, "itl_ns", Statistic.P95).word is Word.WORSE
     assert metric(c, "ttft_ns", Statistic.P95).ratio == pytest.approx(1 / 3, rel=0.1)
+    assert metric(c, "ttft_ns", Statistic.P50).ratio == pytest.approx(1 / 3, rel=0.1)
     assert not [
         m for m in compared(run(20), run(20)).metrics if m.metric == "ttft_ns" and m.statistic == "p95"
     ]

@@ -1,4 +1,4 @@
-"""The 95th percentile of TTFT, e2e and ITL before and after, from histograms that blocks sum to."""
+"""Percentiles of TTFT, e2e and ITL before and after, from histograms that blocks sum to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from phasetrace.analyze.step_table import StepTable
 from phasetrace.analyze.token_gaps import Floats, token_gaps
 from phasetrace.model import Breakdown, Ints, MetricChange, Mix, RequestBreakdown, Statistic
 
-TAIL = 0.95
-FEWEST = 40  # requests: of fewer, one or two lie beyond the 95th percentile
+PERCENTILES = {Statistic.P50: 0.5, Statistic.P95: 0.95}
+FEWEST = {Statistic.P50: 8, Statistic.P95: 40}  # requests: of fewer, one or two lie beyond the 95th
 BIN = math.log(1.01)  # values closer than that are not told apart
 BINS = round(math.log(1e15) / BIN)  # from a nanosecond to some days
 
@@ -24,22 +24,24 @@ Sides = tuple[Floats, Floats]
 Weighted = tuple[Floats, Floats, Ints]  # values, what each counts, and its block
 
 
-def tail_changes(
+def percentile_changes(
     alike: Alike, breakdowns: Sequence[Breakdown], tables: Sequence[StepTable], noise: Noise, mix: Mix
 ) -> Iterator[MetricChange]:
-    """Of the metrics of which there are enough to have a tail."""
-    if min(len(alike.before), len(alike.after)) >= FEWEST:
-        for metric in ("ttft_ns", "e2e_ns"):
-            one, other = (_known(metric, side) for side in (alike.before, alike.after))
-            if one is not None and other is not None:
-                yield _of_requests(metric, (one, other), alike, noise, mix)
+    """Of the metrics of which there are enough to have them; of ITL the tail, since TPOT is its mean."""
+    for metric in ("ttft_ns", "e2e_ns"):
+        one, other = (_known(metric, side) for side in (alike.before, alike.after))
+        if one is None or other is None:
+            continue
+        for statistic, fewest in FEWEST.items():
+            if min(len(one), len(other)) >= fewest:
+                yield _of_requests(metric, statistic, (one, other), alike, noise, mix)
     known = [b.metrics.get("itl_ns") for b in breakdowns]
     if known[0] is not None and known[1] is not None:
         sides = [
             histograms(_gaps(b, table, int(blocks.max()) + 1))
             for b, table, blocks in zip(breakdowns, tables, noise.blocks, strict=True)
         ]
-        off = _off((sides[0], sides[1]), paired=False)
+        off = _off((sides[0], sides[1]), PERCENTILES[Statistic.P95], paired=False)
         values = known[0].p95, known[1].p95
         yield noise.change("itl_ns", Statistic.P95, values, off, not_alike("itl_ns", mix))
 
@@ -57,11 +59,14 @@ def histograms(pieces: Iterable[Weighted]) -> Floats:
     return found
 
 
-def _of_requests(metric: str, values: Sides, alike: Alike, noise: Noise, mix: Mix) -> MetricChange:
-    exact = [_quantile(*each) for each in zip(values, alike.weights, strict=True)]
+def _of_requests(
+    metric: str, statistic: Statistic, values: Sides, alike: Alike, noise: Noise, mix: Mix
+) -> MetricChange:
+    part = PERCENTILES[statistic]
+    exact = [_quantile(*each, part) for each in zip(values, alike.weights, strict=True)]
     sides = [histograms([each]) for each in zip(values, alike.weights, noise.blocks, strict=True)]
-    off = _off((sides[0], sides[1]), noise.paired)
-    return noise.change(metric, Statistic.P95, (exact[0], exact[1]), off, not_alike(metric, mix))
+    off = _off((sides[0], sides[1]), part, noise.paired)
+    return noise.change(metric, statistic, (exact[0], exact[1]), off, not_alike(metric, mix))
 
 
 def _known(metric: str, requests: Sequence[RequestBreakdown]) -> Floats | None:
@@ -69,10 +74,10 @@ def _known(metric: str, requests: Sequence[RequestBreakdown]) -> Floats | None:
     return np.array(values, float) if None not in values else None
 
 
-def _quantile(values: Floats, weights: Floats) -> float:
+def _quantile(values: Floats, weights: Floats, part: float) -> float:
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
-    return float(values[order[min(np.searchsorted(reached, TAIL * reached[-1]), len(values) - 1)]])
+    return float(values[order[min(np.searchsorted(reached, part * reached[-1]), len(values) - 1)]])
 
 
 def _gaps(b: Breakdown, table: StepTable, blocks: int) -> Iterator[Weighted]:
@@ -84,15 +89,15 @@ def _gaps(b: Breakdown, table: StepTable, blocks: int) -> Iterator[Weighted]:
         yield gap_ns, tokens.astype(float), np.clip(place, 0, blocks - 1)
 
 
-def _off(sides: Sides, paired: bool) -> tuple[float, float] | None:
+def _off(sides: Sides, part: float, paired: bool) -> tuple[float, float] | None:
     used = np.flatnonzero(sides[0].sum(0) + sides[1].sum(0))
-    return interval(sides[0][:, used], sides[1][:, used], _at_tail(used), paired)
+    return interval(sides[0][:, used], sides[1][:, used], _quantile_of(used, part), paired)
 
 
-def _at_tail(bins: Ints) -> Drawn:
+def _quantile_of(bins: Ints, part: float) -> Drawn:
     def of(counts: Floats) -> Floats:
         reached = np.cumsum(counts, axis=1)
-        place = (reached < TAIL * reached[:, -1:]).sum(1)
+        place = (reached < part * reached[:, -1:]).sum(1)
         found: Floats = np.exp(BIN * bins[np.minimum(place, len(bins) - 1)])
         return found
 
