@@ -37,10 +37,15 @@ class Recorder(StepWriter):
         return self._spool.folder
 
     def facts(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
-        """What holds for the process, an engine or a model; the latest wins key by key."""
-        known = self._facts.get((scope, key), {})
-        self._facts[scope, key] = {**known, **data}
-        self._blob(layout.FACTS, key, scope, clock.now(), data)
+        """What holds for the process, an engine or a model; the latest wins key by key.
+
+        What has been told already is not told again, so that nobody who tells has to remember it.
+        """
+        known = self._facts.get((scope, key))
+        told = {**(known or {}), **data}
+        if told != known:
+            self._facts[scope, key] = told
+            self._blob(layout.FACTS, key, scope, clock.now(), data)
 
     def arrived(self, request: int, time: int, data: Mapping[str, Any]) -> None:
         """The first word on a request."""

@@ -26,7 +26,6 @@ stand beside them where events can give them without waiting (not verified on a 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
@@ -44,15 +43,8 @@ def instrument(recorder: Recorder) -> None:
     reason = _refusal(version)
     if reason is None:
         reason = _hook(recorder)
-    facts: dict[str, Any] = {"engine": "transformers", "version": version}
-    if reason is not None:
-        facts["refused"] = reason
-    if facts != _told.get(id(recorder)):
-        _told[id(recorder)] = facts
-        recorder.facts(layout.ENGINE, _KEY, facts)
-
-
-_told: dict[int, dict[str, Any]] = {}
+    refused = {} if reason is None else {"refused": reason}
+    recorder.facts(layout.ENGINE, _KEY, {"engine": "transformers", "version": version, **refused})
 
 
 def _hook(recorder: Recorder) -> str | None:

@@ -1,11 +1,11 @@
-"""What is told once a recorder: a model's number and facts, the run's salt, the number of threads."""
+"""What is told of a model to each recorder: its number and its facts; and the number of threads."""
 
 from __future__ import annotations
 
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from phasetrace_agent import layout
 from phasetrace_agent.hooking import Hook
@@ -23,16 +23,10 @@ class Seen(NamedTuple):
     device: str | None  # the kind of device on which it runs
 
 
-class Told:
-    """What one recorder has been told."""
-
-    def __init__(self) -> None:
-        self.models: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
-        self.threads = 0
-
-
+if TYPE_CHECKING:
+    Models = weakref.WeakKeyDictionary[Any, Seen]
 # By recorder: after a stop the next one writes to a spool that knows nothing yet
-_told: weakref.WeakKeyDictionary[Recorder, Told] = weakref.WeakKeyDictionary()
+_told: weakref.WeakKeyDictionary[Recorder, Models] = weakref.WeakKeyDictionary()
 
 
 def attempt(hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
@@ -47,20 +41,19 @@ def attempt(hook: Hook, function: Callable[..., Any], *args: Any) -> Any:
 
 def seen(recorder: Recorder, model: Any) -> Seen:
     """This model's number in the recording, and its device; its facts are told the first time."""
-    told = _told.get(recorder)
-    if told is None:
-        told = _told.setdefault(recorder, Told())
-    found = told.models.get(model)
+    models = _told.get(recorder)
+    if models is None:
+        models = _told.setdefault(recorder, weakref.WeakKeyDictionary())
+    found = models.get(model)
     if found is None:
         # No lock: of threads that see a model at the same time, one tells
         about = attempt(FACTS, facts.model_facts, model) or {}
         own = Seen(recorder.next_id(), about.get("device"))
-        found = told.models.setdefault(model, own)
+        found = models.setdefault(model, own)
         if found is own:
             recorder.facts(layout.MODEL, own.key, about)
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch is not None and hasattr(torch, "get_num_threads") else 0
-    if threads != told.threads:
-        told.threads = threads
+    if threads:
         recorder.facts(layout.PROCESS, 0, {"threads": threads})
     return found

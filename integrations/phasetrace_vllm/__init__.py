@@ -30,6 +30,8 @@ from typing import Any
 from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
 
+from .facts import ENGINE_KEY
+
 KNOWN = ((0, 32), (0, 33))
 # What the hooks of one record cost, in plain wrapped calls of `calibrate`, as measured: a step passes two
 # hooks and counts its batch; a prompt of a thousand tokens is hashed
@@ -50,15 +52,8 @@ def instrument(recorder: Recorder) -> None:
     reason = refusal(version)
     if reason is None:
         reason = _hook(recorder)
-    facts: dict[str, Any] = {"engine": "vllm", "version": version}
-    if reason is not None:
-        facts["refused"] = reason
-    if facts != _told.get(id(recorder)):
-        _told[id(recorder)] = facts
-        recorder.facts(layout.ENGINE, 0, facts)
-
-
-_told: dict[int, dict[str, Any]] = {}
+    refused = {} if reason is None else {"refused": reason}
+    recorder.facts(layout.ENGINE, ENGINE_KEY, {"engine": "vllm", "version": version, **refused})
 
 
 def _hook(recorder: Recorder) -> str | None:

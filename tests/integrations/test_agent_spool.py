@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,6 +195,28 @@ def test_the_wall_clock_is_taken_again_now_and_then(tmp_path: Path) -> None:
     clocks = [layout.decode_clock(payload) for kind, payload in read_spool(tmp_path) if kind == layout.CLOCK]
     assert 10 <= len(clocks) <= 13
     assert all(abs(wall - clocks[0][1]) < 60 * 10**9 for _, wall in clocks)
+
+
+def test_what_was_told_is_not_told_again(tmp_path: Path) -> None:
+    def told(folder: Path) -> list[dict[str, Any]]:
+        blobs = [layout.decode_blob(payload) for kind, payload in read_spool(folder) if kind == layout.FACTS]
+        return [data for _, scope, _, data in blobs if scope == layout.ENGINE]
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):  # each recorder's reader knows nothing
+        folder.mkdir()
+        recorder = Recorder(Spool(str(folder)))
+        recorder.stage("opens the spool", 0, 0)
+        for _ in range(3):
+            recorder.facts(layout.ENGINE, 0, {"engine": "vllm", "version": "0.32"})
+        recorder.facts(layout.ENGINE, 0, {"version": "0.32"})
+        recorder.facts(layout.ENGINE, 0, {"role": "engine core"})
+        recorder.facts(layout.ENGINE, 1, {"engine": "vllm", "version": "0.32"})
+        assert told(folder) == [
+            {"engine": "vllm", "version": "0.32"},
+            {"role": "engine core"},
+            {"engine": "vllm", "version": "0.32"},
+        ]
 
 
 def test_ids_are_not_given_twice(tmp_path: Path) -> None:
