@@ -19,6 +19,7 @@ from phasetrace.model import Ints, MetricChange, Mix, Statistic, Word
 # Times: what saves 15 % is worth a change (1.18x), beside what runs differ by. An interval that reaches
 # further would have hidden it.
 SEEABLE = 1.25
+SPARE = 1.6  # times the interval expected of more requests: that of few is no more than a guess
 HIGHER_IS_BETTER = "throughput_tok_s"
 OF_A_REQUEST = ("ttft_ns", "e2e_ns")  # grow with the prompts and answers that a request holds
 SHAPE = 1.1  # times: prompts or answers that differ by less are taken as alike
@@ -65,7 +66,7 @@ def _word(by_chance: tuple[float, float], with_machine: tuple[float, float]) -> 
 
 def _enough(requests: int, off: tuple[float, float]) -> int:
     """How many requests would narrow the interval to what matters: it shrinks with their square root."""
-    times = math.log(off[1] / off[0]) / 2 / math.log(SEEABLE / (1 + RUNS_DIFFER))
+    times = SPARE * math.log(off[1] / off[0]) / 2 / math.log(SEEABLE / (1 + RUNS_DIFFER))
     return math.ceil(requests * max(1.0, times) ** 2 / 10) * 10
 
 

@@ -67,7 +67,7 @@ def test_a_request_or_two_tell_nothing() -> None:
 def test_noise_that_would_hide_what_matters_is_not_called_no_difference() -> None:
     c = compared(run(6, noise=0.8), run(6, noise=0.8, seed=3))
     ttft = metric(c, "ttft_ns")
-    assert ttft.word is Word.FEW and ttft.enough is not None and 20 <= ttft.enough <= 1000
+    assert ttft.word is Word.FEW and ttft.enough is not None and ttft.enough >= 100
 
 
 def test_as_many_requests_as_it_says_are_enough() -> None:
