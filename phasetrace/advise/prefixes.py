@@ -10,9 +10,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from phasetrace.analyze.prefix import PrefixTree
-from phasetrace.model import Request
+from phasetrace.model import Request, RequestBreakdown
+
+TURNS = 3  # that repeat more and more: two prompts of a shared prefix do so by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +52,13 @@ def behind_front(requests: Iterable[Request]) -> Front | None:
         differs_at=statistics.median(lead for lead, _ in found),
         each=statistics.median(behind for _, behind in found),
     )
+
+
+def grows(requests: list[RequestBreakdown]) -> bool:
+    """Each request repeats more than the one before it: the turns of a conversation, each with all before."""
+    repeated = [
+        r.repeated_prompt_tokens
+        for r in sorted(requests, key=lambda r: (r.request.arrival_ns, r.request.id))
+        if r.repeated_prompt_tokens
+    ]
+    return len(repeated) >= TURNS and all(a < b for a, b in pairwise(repeated))

@@ -83,6 +83,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
                 f'prompt += " Answer in at most {max(1, round(keep * 0.7, -1)):,.0f} words."',
                 f"{STREAM}  # first words at once",
             ),
+            "other": (f'"max_tokens": {keep}  # in the request',),
         },
         prediction=predict(
             evidence, Saving(decode_ns=saved, least=1 - spread / 2, most=1 + min(spread / 2, 0.02))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from itertools import pairwise
 
 from phasetrace.advise.causes import kv_full
 from phasetrace.advise.evidence import Evidence
 from phasetrace.advise.gain import fewer_read, predict
-from phasetrace.advise.prefixes import Front, behind_front
+from phasetrace.advise.prefixes import Front, behind_front, grows
 from phasetrace.advise.ranking import Tier
 from phasetrace.advise.rule import Measure, Rule, Seen, Words
 from phasetrace.advise.table.contrast import MATTERS
@@ -42,7 +41,6 @@ WORDS = Words(
 )
 OWNS = 0.3  # of the goal's time, prefill: below, even a prefill halved wins less than the 15 % that matter
 REPEATED_TOKENS = 64  # a request: two chunks; below, restoring a cache costs as much as computing it
-TURNS = 3  # that repeat more and more: two prompts of a shared prefix do so by chance
 KEPT = (
     "cache = DynamicCache()  # one a conversation\n"
     "# every turn; inputs begin with the very ids that the last one returned:\n"
@@ -107,7 +105,7 @@ def _computed_again(evidence: Evidence, hashed: list[RequestBreakdown], repeated
     saved = spared.total_ns
     off = evidence.knobs.get("enable_prefix_caching") is False
     served, on = _served(evidence)
-    grows = _grows(hashed)
+    turns = grows(hashed)
     return Seen(
         saved,
         evidence=(
@@ -124,13 +122,13 @@ def _computed_again(evidence: Evidence, hashed: list[RequestBreakdown], repeated
         )
         if served
         else "Keep the KV cache of the conversation, and compute only what a turn adds."
-        if grows
+        if turns
         else "Compute the shared beginning once, and start every request from its KV cache.",
-        commands={"transformers": (KEPT,)} if grows else kv_full.WORDS.commands if served and on else {},
+        commands={"transformers": (KEPT,)} if turns else kv_full.WORDS.commands if served and on else {},
         tradeoff=""
         if served
         else "The cache stays in memory between turns; a history that is cut or edited needs a new one."
-        if grows
+        if turns
         else "The cache of the prefix stays in memory, and is copied for each request.",
         prediction=predict(evidence, spared),
     )
@@ -145,16 +143,6 @@ def _whole_blocks(evidence: Evidence, tokens: float) -> float:
     """What a cache of KV blocks gives back of so many tokens: it keeps no part of a block."""
     size = evidence.knob("block_size") or 1
     return tokens // size * size
-
-
-def _grows(requests: list[RequestBreakdown]) -> bool:
-    """Each request repeats more than the one before it: the turns of a conversation, each with all before."""
-    repeated = [
-        r.repeated_prompt_tokens
-        for r in sorted(requests, key=lambda r: (r.request.arrival_ns, r.request.id))
-        if r.repeated_prompt_tokens
-    ]
-    return len(repeated) >= TURNS and all(a < b for a, b in pairwise(repeated))
 
 
 def in_table(view: View) -> Told | None:

@@ -16,6 +16,7 @@ from phasetrace.model import NotEnoughData, Recording
 from phasetrace.semconv import Cause
 from tests.advise import scenes
 
+ENGINES = {"vllm", "sglang", "tgi", "tensorrt-llm", "llama.cpp", "transformers", "other"}
 IDS = [str(rule.cause) for rule in RULES]
 
 
@@ -32,6 +33,12 @@ def test_a_cause_is_one_module_that_says_what_to_change_and_what_it_costs(rule: 
     assert module.__doc__ and rule.in_table.__doc__ and (rule.in_steps is None or rule.in_steps.__doc__)
     assert rule.words.fix.endswith(".")
     assert rule.words.tradeoff.endswith(".") or rule.cause is Cause.DATA_DEFECT
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_commands_are_for_engines_that_are_known(rule: Rule) -> None:
+    assert set(rule.words.commands) <= ENGINES
+    assert all(isinstance(said, tuple) and said for said in rule.words.commands.values())
 
 
 @pytest.mark.parametrize("cause", [cause.value for cause in Cause])
