@@ -8,6 +8,7 @@ from phasetrace.advise.gain import Saving, predict
 from phasetrace.advise.ranking import WORTH, Tier
 from phasetrace.advise.rule import Rule, Seen, Words
 from phasetrace.advise.table.placement import BUSY, unread
+from phasetrace.advise.table.setting import Setting
 from phasetrace.advise.table.told import Told, tried, without
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import percent, seconds
@@ -29,6 +30,18 @@ WORDS = Words(
 # share each core it is a half.
 STARVED = 0.35
 HIDDEN = 0.3  # of the delay: threads that wait for each other wait at the same time
+CORES = (
+    "cpu_cores",
+    "threads",
+    "OMP_NUM_THREADS",
+    "VLLM_CPU_OMP_THREADS_BIND",
+    "num_threads",
+    "n_threads",
+    "threads_batch",
+    "intra_op_num_threads",
+    "numa",
+)
+THREADED = (0.4, 1.5)  # threads over cores: more wait for each other, fewer leave most cores idle
 FEW_CORES = 4  # for an engine on a GPU: server, engine core, tokeniser and detokeniser want one each
 
 
@@ -62,65 +75,50 @@ def in_steps(evidence: Evidence) -> Seen | None:
 
 def in_table(view: View) -> Told | None:
     """The user tried other cores or threads, or all cores are busy and the device is not."""
-    pair = view.contrast(
-        "cpu_cores",
-        "threads",
-        "OMP_NUM_THREADS",
-        "VLLM_CPU_OMP_THREADS_BIND",
-        "num_threads",
-        "n_threads",
-        "threads_batch",
-        "intra_op_num_threads",
-        "numa",
-    )
+    pair = view.contrast(*CORES)
     if pair is not None:
-        names = [
-            n for n in pair.differs if n in ("cpu_cores", "threads") or "thread" in n.lower() or n == "numa"
-        ]
-        return tried(
-            view,
-            pair,
-            " ".join(names) or "cores",
-        )
+        names = [name for name in pair.differs if name in CORES or "thread" in name.lower()]
+        return tried(view, pair, " ".join(names))
     s, g = view.subject, view.subject.group
     if unread(s):
         return None  # the cores compute what lies in their memory: they are busy with the model itself
-    device_waits = g.gpu_utilization is not None and g.gpu_utilization <= IDLE
-    said: list[str] = []
-    if (
-        g.cpu_utilization is not None
-        and g.cpu_utilization >= BUSY
-        and (device_waits or (g.host_gap_s and s.step and g.host_gap_s >= WORTH * s.step))
-    ):
-        said.append(
-            f"the cores are busy for {percent(min(1.0, g.cpu_utilization))}"
-            + (f" and the device for {percent(g.gpu_utilization)}" if g.gpu_utilization is not None else "")
-        )
-    if (
-        g.cpu_cores is not None
-        and g.cpu_cores < FEW_CORES + s.devices - 1
-        and view.table.hardware.kind != "cpu"
-        and (device_waits or (g.host_gap_s or 0) > 0 or (s.slower or 0) >= SLOW)
-    ):
-        said.append(f"{g.cpu_cores:,.0f} CPU cores serve the engine, its server and its tokenisers")
-    if (
-        view.table.hardware.kind == "cpu"
-        and g.threads
-        and g.cpu_cores
-        and (g.threads > 1.5 * g.cpu_cores or g.threads <= 0.4 * g.cpu_cores)
-    ):
-        said.append(f"{g.threads:,.0f} threads run on {g.cpu_cores:,.0f} cores")
+    idle = g.gpu_utilization is not None and g.gpu_utilization <= IDLE
+    said = tuple(why for why in (_busy(s, idle), _few(s, idle), _badly_threaded(s)) if why)
     if not said:
         return None
-    gap = g.host_gap_s
-    gain = without(gap, s.step) if gap and s.step and s.tpot else None
+    gap = g.host_gap_s / s.step if g.host_gap_s and s.step else None
     return Told(
         Tier.MEASURED if len(said) > 1 or g.cpu_utilization else Tier.FAULT,
-        tuple(said),
-        gain=gain,
-        weight=0.97 if device_waits else min(0.97, (gap / s.step if gap and s.step else 0.5) + 0.01),
-        confidence="high" if device_waits or (g.cpu_utilization or 0.0) >= BUSY else "medium",
+        said,
+        gain=without(g.host_gap_s, s.step) if gap and s.tpot else None,
+        weight=0.97 if idle else min(0.97, (gap or 0.5) + 0.01),
+        confidence="high" if idle or (g.cpu_utilization or 0.0) >= BUSY else "medium",
     )
+
+
+def _busy(s: Setting, idle: bool) -> str | None:
+    g = s.group
+    waits = idle or (g.host_gap_s and s.step and g.host_gap_s >= WORTH * s.step)
+    if g.cpu_utilization is None or g.cpu_utilization < BUSY or not waits:
+        return None
+    return f"the cores are busy for {percent(min(1.0, g.cpu_utilization))}" + (
+        f" and the device for {percent(g.gpu_utilization)}" if g.gpu_utilization is not None else ""
+    )
+
+
+def _few(s: Setting, idle: bool) -> str | None:
+    cores, slow = s.group.cpu_cores, (s.group.host_gap_s or 0) > 0 or (s.slower or 0) >= SLOW
+    if cores is None or s.table.hardware.kind == "cpu" or cores >= FEW_CORES + s.devices - 1:
+        return None
+    return f"{cores:,.0f} CPU cores serve the engine, its server and its tokenisers" if idle or slow else None
+
+
+def _badly_threaded(s: Setting) -> str | None:
+    threads, cores = s.group.threads, s.group.cpu_cores
+    if s.table.hardware.kind != "cpu" or not threads or not cores:
+        return None
+    fits = THREADED[0] < threads / cores <= THREADED[1]
+    return None if fits else f"{threads:,.0f} threads run on {cores:,.0f} cores"
 
 
 RULE = Rule(Cause.CPU_STARVED, WORDS, in_steps, in_table)
