@@ -8,8 +8,9 @@ import pytest
 
 from phasetrace_agent import clock, prefix
 from phasetrace_agent.hooking import wrap
-from phasetrace_transformers import continuous
 from phasetrace_transformers.continuous import Engine
+from phasetrace_transformers.continuous_requests import ADD
+from phasetrace_transformers.continuous_steps import STEP
 from tests.integrations.transformers.fakes import FakeModel, Parameter
 
 
@@ -81,16 +82,16 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             return batch_processor
 
     monkeypatch.setattr(prefix, "salt", lambda recorder: b"s" * 16)
-    hooks = (continuous.ADD, continuous.STEP)
+    hooks = (ADD, STEP)
     assert all(hook.on for hook in hooks)
     listener = Listener()
     hooked = Engine(listener)  # type: ignore[arg-type]
-    wrap(Scheduler, "add_waiting_request", hooked.around_add_waiting)
-    wrap(Processor, "prepare_next_batch", hooked.around_prepare)
-    wrap(Processor, "update_batch", hooked.around_update)
-    wrap(Processor, "_handle_request_error", hooked.around_error)
-    wrap(Manager, "add_request", hooked.around_add_request)
-    wrap(Manager, "_generation_step", hooked.around_forward_of_manager)
+    wrap(Scheduler, "add_waiting_request", hooked.requests.around_add_waiting)
+    wrap(Processor, "prepare_next_batch", hooked.steps.around_prepare)
+    wrap(Processor, "update_batch", hooked.steps.around_update)
+    wrap(Processor, "_handle_request_error", hooked.steps.around_error)
+    wrap(Manager, "add_request", hooked.requests.around_add_request)
+    wrap(Manager, "_generation_step", hooked.steps.around_forward_of_manager)
     yield SimpleNamespace(manager=Manager(), processor=Processor(), hooked=hooked, listener=listener)
     failed = [hook.where for hook in hooks if not hook.on]
     for hook in hooks:
@@ -113,7 +114,7 @@ def test_an_engine_may_name_every_argument(engine: Any, early: bool) -> None:
     told = engine.listener
     assert [len(told.of(verb)) for verb in ("arrived", "prefix", "step", "finished")] == [1, 1, 1, 1]
     assert told.of("finished")[0][2]["reason"] == "stop"
-    assert (engine.hooked._requests, engine.hooked._early) == ({}, {})
+    assert (engine.hooked.requests._known, engine.hooked.requests._early) == ({}, {})
 
 
 def test_a_failed_request_is_told(engine: Any) -> None:
@@ -131,7 +132,7 @@ def test_another_recorder_is_told_from_its_start(engine: Any) -> None:
     second = Listener()
     before = clock.now()
     engine.hooked.tell(engine.listener)  # the same: nothing is forgotten
-    assert engine.hooked._requests
+    assert engine.hooked.requests._known
     engine.hooked.tell(second)
     engine.manager._generation_step(processor)  # a step that it saw no beginning of
     processor.update_batch()
