@@ -89,13 +89,12 @@ def _steps_of(evidence: Evidence, key: tuple[str, int]) -> tuple[Counts, Counts,
     here = slice(rows.begin, rows.end)
     table = evidence.table
     reads = np.zeros(len(rows), np.bool_)
-    index: Ints = table.index[here]
     for request in evidence.breakdown.recording.requests:
         if (request.process, request.stream) == key:
             for chunk in (*request.prefill_chunks, *request.recomputed):
-                place = int(index.searchsorted(chunk.step))
-                if place < len(index) and index[place] == chunk.step:
-                    reads[place] = True
+                row = table.row(rows, chunk.step)
+                if row is not None:
+                    reads[row - rows.begin] = True
     given = np.concatenate(
         [
             np.full(len(s), UNKNOWN, np.int64) if s.new_tokens is None else s.new_tokens

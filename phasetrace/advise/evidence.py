@@ -13,7 +13,6 @@ from phasetrace.analyze.rates import PrefillCost, StepCost, decode_rows, prefill
 from phasetrace.analyze.shared_time import FORWARD_PARTS
 from phasetrace.analyze.step_table import UNKNOWN, StepTable, step_table
 from phasetrace.analyze.tokens import decode_steps
-from phasetrace.analyze.warm_up import excess_by_request
 from phasetrace.model import (
     Breakdown,
     Ceilings,
@@ -39,7 +38,6 @@ class Evidence:
     load: Workload | None
     prefill: PrefillCost | None
     step: StepCost | None
-    one_off_ns: Mapping[str, int]  # request id -> compilation and the like
     queue: Queue | None = None  # why requests waited, where an engine's steps say so
     offered: Offered | None = None  # the rate at which requests came
     shared: SharedStep | None = None  # what sequences share in a step
@@ -190,7 +188,6 @@ def gather(
         load=workload(breakdown.requests),
         prefill=prefill,
         step=step,
-        one_off_ns=excess_by_request((*breakdown.warm_up, *breakdown.requests), table),
         queue=queue_of(breakdown.recording),
         offered=offered([r.request for r in breakdown.requests]),
         shared=shared_step(breakdown.requests, step_model(breakdown), step, prefill),

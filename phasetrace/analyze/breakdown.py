@@ -40,7 +40,8 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
     requests = [_request(r, table, clocks[r.process], repeated.get(r.id)) for r in finished]
     together = shared_steps.shared_steps(sound, table)
     requests = [together.told(request) for request in requests]
-    warm, diagnosed = warm_up.tell_apart(requests, table)
+    one_off = warm_up.excess_by_request(requests, table)
+    warm, diagnosed = warm_up.tell_apart(requests, one_off)
     asked = [request.request for request in diagnosed]
     gaps = token_gaps(asked, table)
     measured, over_time = metrics.percentiles(diagnosed, gaps), pace(diagnosed, gaps, table)
@@ -61,6 +62,7 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
         interference=together.interference,
         owners=owners(diagnosed, recording.models),
         pace=over_time,
+        one_off_ns=one_off,
         step_costs=together.models,
     )
 

@@ -136,7 +136,7 @@ def _add(found: _Found, place: int, request: Request, rows: Rows, table: StepTab
     sequences = len(request.sequences) or 1
     cached = before = request.cached_tokens or 0
     for chunk in request.prefill_chunks:
-        row = _row(table, rows, chunk.step)
+        row = table.row(rows, chunk.step)
         if row is not None:
             found.chunks.append((place, row, chunk.tokens, _attention(before, chunk.tokens), False))
         before += chunk.tokens
@@ -150,13 +150,13 @@ def _add(found: _Found, place: int, request: Request, rows: Rows, table: StepTab
         return
     tokens = np.ones(len(decode), np.int64)
     for given in request.yields:
-        row = _row(table, decode, given.step)
+        row = table.row(decode, given.step)
         if row is not None:
             tokens[row - decode.begin] = given.tokens
     held = context + sequences * (np.cumsum(tokens) - tokens)
     decodes = tokens > 0
     for chunk in request.recomputed:
-        row = _row(table, decode, chunk.step)
+        row = table.row(decode, chunk.step)
         if row is not None:
             decodes[row - decode.begin] = False
     _add_again(found, place, request, decode, table, held)
@@ -174,7 +174,7 @@ def _add_again(
     """Chunks read after a preemption; what of the context is not read again was still cached."""
     left = reached = 0
     for chunk in reversed(request.recomputed):
-        row = _row(table, decode, chunk.step)
+        row = table.row(decode, chunk.step)
         if row is None:
             continue
         context = int(held[row - decode.begin])
@@ -186,8 +186,3 @@ def _add_again(
 
 def _attention(before: int, tokens: int) -> int:
     return tokens * (2 * before + tokens) // 2
-
-
-def _row(table: StepTable, rows: Rows, step: int) -> int | None:
-    row = rows.begin + int(table.index[rows.begin : rows.end].searchsorted(step))
-    return row if row < rows.end and table.index[row] == step else None

@@ -80,10 +80,18 @@ class StepTable:
         rows = self.streams.get((process, stream))
         if rows is None:
             return None
-        index = self.index[rows.begin : rows.end]
-        begin = int(index.searchsorted(first))
-        end = int(index.searchsorted(last, side="right"))
-        return Rows(rows.begin + begin, rows.begin + end) if end > begin else None
+        begin, end = self._reach(rows, first), self._reach(rows, last + 1)
+        return Rows(begin, end) if end > begin else None
+
+    def row(self, rows: Rows, step: int) -> int | None:
+        """Which of `rows`, all of one stream, is the step of this index."""
+        row = self._reach(rows, step)
+        return row if row < rows.end and self.index[row] == step else None
+
+    def _reach(self, rows: Rows, step: int) -> int:
+        # A number of the column's own type: numpy copies all of a narrow column for a wider one
+        sought = self.index.dtype.type(min(step, NARROW) if self.index.itemsize == 4 else step)
+        return rows.begin + int(self.index[rows.begin : rows.end].searchsorted(sought))
 
     def after_prefill(self, rows: Rows, first_token_ns: int) -> Rows:
         """Those of `rows` that come after the step which gave the first token."""

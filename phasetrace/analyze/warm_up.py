@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,10 +41,9 @@ def excess_by_request(requests: Iterable[RequestBreakdown], table: StepTable) ->
 
 
 def tell_apart(
-    requests: Sequence[RequestBreakdown], table: StepTable
+    requests: Sequence[RequestBreakdown], excess: Mapping[str, int]
 ) -> tuple[list[RequestBreakdown], list[RequestBreakdown]]:
-    """Warm-up and the rest; where nothing else would remain, nothing is set aside."""
-    excess = excess_by_request(requests, table)
+    """Warm-up and the rest, by the `excess` of each; where nothing else would remain, nothing is set aside."""
     cold = [r for r in requests if is_warm_up(r, excess[r.request.id])]
     if len(cold) == len(requests):
         return [], list(requests)

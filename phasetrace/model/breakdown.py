@@ -181,6 +181,7 @@ class Breakdown:
     interference: tuple[Interference, ...] = ()  # the costliest first
     owners: tuple[Owner, ...] = ()
     pace: Pace | None = None  # of the diagnosed requests, where the times of their tokens are known
+    one_off_ns: Mapping[str, int] = field(default_factory=dict)  # Request.id -> compilation and the like
     step_costs: Mapping[str, StepCostModel] = field(default_factory=dict)  # Process.key -> its engine's
     of_table: Table | None = None  # what it was made from, where that is a table and no recording
 

@@ -50,8 +50,8 @@ class Timeline:
 
     def chunk(self, step: int) -> tuple[int, int] | None:
         """When a step of this index began and ended."""
-        row = self.rows.begin + int(self.table.index[self.rows.begin : self.rows.end].searchsorted(step))
-        if row >= self.rows.end or self.table.index[row] != step:
+        row = self.table.row(self.rows, step)
+        if row is None:
             return None
         return int(self.table.begin_ns[row]), int(self.table.end_ns[row])
 

@@ -46,13 +46,14 @@ def in_steps(evidence: Evidence) -> Seen | None:
     requests = sorted(
         (*evidence.breakdown.warm_up, *evidence.requests), key=lambda r: (r.request.arrival_ns, r.request.id)
     )
-    excess = sum(evidence.one_off_ns.values())
+    one_off = evidence.breakdown.one_off_ns
+    excess = sum(one_off.values())
     everything = sum(r.e2e_ns for r in requests)
     if not everything or excess < ONE_OFF_SHARE * everything:
         return None
-    cold = [r for r in requests if evidence.one_off_ns.get(r.request.id)]
-    rest = [float(r.e2e_ns) for r in requests if not evidence.one_off_ns.get(r.request.id)]
-    in_prefill = sum(min(evidence.one_off_ns[r.request.id], r.phase_ns(Phase.PREFILL)) for r in cold)
+    cold = [r for r in requests if one_off.get(r.request.id)]
+    rest = [float(r.e2e_ns) for r in requests if not one_off.get(r.request.id)]
+    in_prefill = sum(min(one_off[r.request.id], r.phase_ns(Phase.PREFILL)) for r in cold)
     spread = doubt(rest)
     recurring = not rest
     usual = statistics.median(rest) if rest else 0.0

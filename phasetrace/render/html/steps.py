@@ -38,8 +38,8 @@ class Kept:
         stream = _stream(request, table)
         if stream is None:
             return UNKNOWN
-        at = stream.begin + int(table.index[stream.begin : stream.end].searchsorted(step))
-        return int(self.place[at]) if at < stream.end and table.index[at] == step else UNKNOWN
+        at = table.row(stream, step)
+        return int(self.place[at]) if at is not None else UNKNOWN
 
 
 def kept(slowest: Iterable[RequestBreakdown], table: StepTable) -> Kept:
@@ -97,8 +97,8 @@ def prompt_tokens(requests: Iterable[Request], table: StepTable) -> Ints:
         if stream is None:
             continue
         for chunk in request.prefill_chunks:
-            at = stream.begin + int(table.index[stream.begin : stream.end].searchsorted(chunk.step))
-            if at < stream.end and table.index[at] == chunk.step:
+            at = table.row(stream, chunk.step)
+            if at is not None:
                 found[at] += chunk.tokens
     return found
 
