@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from phasetrace.advise.evidence import Evidence
 from phasetrace.analyze.step_table import UNKNOWN
-from phasetrace.model import Ints
 
 Counts = npt.NDArray[np.int64]
 FEWEST = 8  # steps of a kind: the median of fewer is chance
@@ -102,7 +101,7 @@ def _steps_of(evidence: Evidence, key: tuple[str, int]) -> tuple[Counts, Counts,
             if (s.process, s.stream) == key
         ]
     )
-    length = (table.end_ns - table.begin_ns)[here]
+    length = table.length_ns[here]
     running, computed = table.running[here], table.computed_tokens[here]
     known = ~reads & (running > 0) & (length > 0) & (computed >= running) & (given != UNKNOWN)
     return length[known], running[known], (computed - running)[known], given[known]

@@ -160,7 +160,7 @@ class Evidence:
         known = device != UNKNOWN
         if not known.any() or known.mean() < KNOWN_SHARE:
             return None
-        length = (self.table.end_ns - self.table.begin_ns)[used][known]
+        length = self.table.length_ns[used][known]
         return min(host_ns, max(0.0, float(length.sum() - device[known].sum()) / float(known.mean())))
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phasetrace.model import Interval, Recording, Request, Steps, Wait
+from phasetrace.model import Interval, Recording, Request, Steps, Wait, columns_of
 
 FULLY = 0.95  # busy: a queue that was seen to end had less than all of the time
 REASONS = tuple(Wait)
@@ -39,7 +39,7 @@ class Queue:
 
 def queue_of(recording: Recording) -> Queue | None:
     """None where no engine said why its queue waits, or nobody ever waited."""
-    told = [s for s in recording.steps if s.waits is not None and s.waiting is not None]
+    told = columns_of(recording.steps).knowing("waits", "waiting")
     waited: dict[Wait, float] = defaultdict(float)
     running, open_requests, time, ran_at_all = 0.0, 0.0, 0.0, 0.0
     most_running = most_open = most_blocks = 0

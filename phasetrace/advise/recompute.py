@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from phasetrace.advise.evidence import Evidence
-from phasetrace.analyze.step_table import UNKNOWN, Rows
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import UNKNOWN
 from phasetrace.model import RequestBreakdown
 
 RECOMPUTED = 4.0  # positions a step and sequence: speculation's verification aside, decode computes one

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from phasetrace.analyze.step_table import GC_COLUMN, OTHER_COLUMN, PART_ORDER, Rows, StepTable, step_table
+from phasetrace.analyze.step_parts import GC_COLUMN, OTHER_COLUMN, PART_ORDER
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable, step_table
 from phasetrace.model import Interval, Ints, Part, PartTime, Phase, PhaseTime, Recording, Request, recordable
 
 HOW = " (`phasetrace run` does)"
@@ -159,19 +161,16 @@ def _without(stretch: Stretch, evicted: list[Interval]) -> Iterator[Stretch]:
 
 def _within(table: StepTable, rows: Rows, stretch: Stretch) -> Sequence[int]:
     """Time of each part in the stretch; a step that a boundary cuts gives only what lies inside."""
-    first = rows.begin + int(table.end_ns[rows.begin : rows.end].searchsorted(stretch.begin_ns, side="right"))
-    if first == rows.end:
-        return NOTHING
-    last = rows.begin + int(table.begin_ns[rows.begin : rows.end].searchsorted(stretch.end_ns))
+    first, last = table.ending_after(rows, stretch.begin_ns), table.beginning_before(rows, stretch.end_ns)
     if last <= first:
         return NOTHING
-    found = table.spent(first, last)
-    early = stretch.begin_ns - int(table.begin_ns[first])
+    found = table.parts.spent(first, last)
+    early = stretch.begin_ns - table.steps.began_ns(first)
     late = int(table.end_ns[last - 1]) - stretch.end_ns
     if early > 0:
-        found -= _front(table.parts[first], early)
+        found -= _front(table.parts.spent(first, first + 1), early)
     if late > 0:
-        found -= _front(table.parts[last - 1][::-1], late)[::-1]
+        found -= _front(table.parts.spent(last - 1, last)[::-1], late)[::-1]
     counted: list[int] = found.tolist()
     return counted
 
@@ -198,8 +197,8 @@ def _busy_until(request: Request, table: StepTable, rows: Rows | None, stretch: 
     stream = table.streams.get((request.process, request.stream or 0))
     if stream is None or stream == rows:
         return None
-    at = stream.begin + int(table.end_ns[stream.begin : stream.end].searchsorted(stretch.begin_ns, "right"))
-    if at == stream.end or int(table.begin_ns[at]) > stretch.begin_ns:
+    at = table.ending_after(stream, stretch.begin_ns)
+    if at == stream.end or table.steps.began_ns(at) > stretch.begin_ns:
         return None
     return int(table.end_ns[at])
 

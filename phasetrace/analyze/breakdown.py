@@ -9,8 +9,9 @@ from phasetrace.analyze import checks, metrics, prefix, shared_steps, stalls, to
 from phasetrace.analyze.attribution import PauseClock, phases, whole
 from phasetrace.analyze.owners import owners
 from phasetrace.analyze.pace import pace
+from phasetrace.analyze.pauses import merged_pauses
 from phasetrace.analyze.stall_patterns import stall_patterns
-from phasetrace.analyze.step_table import StepTable, merged_pauses, step_table
+from phasetrace.analyze.step_table import StepTable, step_table
 from phasetrace.analyze.token_gaps import token_gaps
 from phasetrace.model import (
     Breakdown,
@@ -45,6 +46,7 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
     asked = [request.request for request in diagnosed]
     gaps = token_gaps(asked, table)
     measured, over_time = metrics.percentiles(diagnosed, gaps), pace(diagnosed, gaps, table)
+    longest = gaps.longest_ns
     del gaps  # as long as the table
     late = stalls.late_tokens(asked, table, together.made, together.read_ns)
     return Breakdown(
@@ -54,6 +56,7 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
         failed=tuple(request for request in sound if request.status is not RequestStatus.OK),
         phases=_summed(diagnosed),
         metrics=measured,
+        longest_gap_ns=longest,
         throughput_tok_s=metrics.throughput_tok_s(diagnosed),
         defects=contradictions + checks.beside(recording, table),
         unsplit=_unsplit(diagnosed),

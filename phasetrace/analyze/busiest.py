@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from phasetrace.analyze.composition import Composition
-from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
 
 SECOND = 1_000_000_000
 
@@ -29,7 +30,7 @@ def busiest(made: Composition, table: StepTable) -> Window | None:
     for rows in table.streams.values():
         if not len(rows) or not made.shared[rows.begin]:
             continue
-        begin = table.begin_ns[rows.begin : rows.end]
+        begin = table.steps.begin_ns(rows.begin, rows.end)
         until = rows.begin + begin.searchsorted(begin + SECOND)
         computed = sums[until] - sums[rows.begin : rows.end]
         at = int(computed.argmax())

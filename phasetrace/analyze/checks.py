@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Defect, Ints, Recording, Request, RequestStatus
 
 MARKS = (
@@ -30,7 +31,6 @@ NO_CONFIG = (
     "the trace does not say the engine's knobs, the model, or the hardware, which most causes need:"
     " `--engine-config FILE`, the server's log or JSON, states them"
 )
-AT_ONCE = 1 << 16  # rows
 MOST_NAMED = 5  # defects of one kind that are spelled out; the rest are counted
 
 
@@ -38,14 +38,17 @@ class BrokenSteps:
     """The rows of steps that contradict themselves; there are next to none."""
 
     def __init__(self, table: StepTable) -> None:
-        begin, end, count = table.begin_ns, table.end_ns, len(table.index)
+        steps = table.steps
+        apart, begins = steps.apart
         self._table = table
-        self._backwards = _rows(0, count, lambda a, b: end[a:b] < begin[a:b])
-        self._parts = _rows(0, count, lambda a, b: table.parts[a:b].sum(axis=1) != end[a:b] - begin[a:b])
+        self._backwards = table.parts.backwards
         # Each row against the one before it. The first step of a stream may lie before the last of another:
         # those are no pair, and a request's first row is not asked about.
-        self._overlaps = _rows(1, count, lambda a, b: begin[a:b] < end[a - 1 : b - 1])
-        self._twice = _rows(1, count, lambda a, b: table.index[a:b] == table.index[a - 1 : b - 1])
+        self._overlaps = apart[begins < np.concatenate([begins[:1], steps.end_ns[apart[1:] - 1]])]
+        pairs = zip(steps.starts[1:], pairwise(steps.pieces), strict=False)
+        self._twice = np.array(
+            [row for row, (a, b) in pairs if b.first_index < a.first_index + a.size], np.int64
+        )
 
     def within(self, request: Request) -> Iterator[str]:
         """What is wrong with the steps of a request."""
@@ -55,17 +58,10 @@ class BrokenSteps:
         later = Rows(rows.begin + 1, rows.end)
         if _any(self._backwards, rows) or _any(self._overlaps, later):
             yield "does not close: its steps overlap or run backwards"
-        elif _any(self._parts, rows):
+        elif _any(self._table.parts.unequal, rows):
             yield "does not close: the parts of its steps do not add up to the steps"
         if _any(self._twice, later):
             yield "has a step twice"
-
-
-def _rows(first: int, count: int, broken: Callable[[int, int], npt.NDArray[np.bool_]]) -> Ints:
-    """The rows that are broken; asked about some at a time, since what is computed of each takes memory."""
-    ends = (*range(first + AT_ONCE, count, AT_ONCE), count)
-    found = [at + np.flatnonzero(broken(at, end)) for at, end in zip((first, *ends), ends, strict=False)]
-    return np.concatenate(found)
 
 
 def _any(broken: Ints, rows: Rows) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Ints, Request
 
 
@@ -69,12 +70,12 @@ def composition(requests: Iterable[Request], table: StepTable) -> Composition | 
         rows = table.rows(request)
         if rows is not None:
             _add(found, place, request, rows, table)
-    shared = np.zeros(len(table.index), np.bool_)
+    shared = np.zeros(len(table), np.bool_)
     for key in {key for key, count in users.items() if count > 1}:
         rows = table.streams[key]  # type: ignore[index]
         shared[rows.begin : rows.end] = True
     decoding, reading = found.decoding(), found.reading()
-    size = len(table.index)
+    size = len(table)
     sequences = over_rows(size, decoding, decoding.sequences)
     return Composition(
         requests=together,

@@ -49,9 +49,10 @@ def group_of(
         return Group(requests=len(breakdown.failed) or None)
     load = StepLoad() if order == "first" else step_load(breakdown, requests, steps)
     if requests is breakdown.requests:
-        found = breakdown.metrics
+        found, longest = breakdown.metrics, breakdown.longest_gap_ns
     else:
-        found = percentiles(requests, token_gaps([r.request for r in requests], steps))
+        gaps = token_gaps([r.request for r in requests], steps)
+        found, longest = percentiles(requests, gaps), gaps.longest_ns
     used = host_use(breakdown.recording, (r.request for r in requests))
     facts = process.facts if process is not None else {}
     stall = next((p for p in breakdown.stall_patterns if p.period_ns and p.cause not in NEIGHBOURS), None)
@@ -69,6 +70,7 @@ def group_of(
         stall_period_s=stall.period_ns / S if stall and stall.period_ns else None,
         throughput_tok_s=throughput_tok_s(requests),
         accepted_length=_accepted_length(requests, steps),
+        itl_max_s=longest / S if longest is not None and order != "first" else None,
         **_arrivals([r.request for r in requests]),
         **_tokens(requests),
         **_times(requests, found),
@@ -213,7 +215,6 @@ def _load(load: StepLoad, requests: Sequence[RequestBreakdown]) -> Fields:
         "sampling_s": load.part_s(Part.LOGITS, Part.SAMPLING),
         "draft_s": load.part_s(Part.DRAFT),
         "stream_s": load.part_s(Part.STREAM),
-        "itl_max_s": load.longest_s,
         "prefilling_concurrently": load.others_prompt_tokens if interferes else None,
     }
 

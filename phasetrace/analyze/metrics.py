@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def busy_ns_each(requests: Sequence[Request]) -> list[int]:
     return added
 
 
-def weighted(values: Floats, weights: Ints) -> Percentiles:
+def weighted(values: Ints | Floats, weights: Ints) -> Percentiles:
     """The first value by which so many percent of all weights are reached."""
     if (weights == weights[0]).all():
         p50, p95, p99 = _equally_weighted(values, int(weights[0]))
@@ -83,14 +84,13 @@ def weighted(values: Floats, weights: Ints) -> Percentiles:
     return Percentiles(float(p50), float(p95), float(p99))
 
 
-def _equally_weighted(values: Floats, weight: int) -> Floats:
+def _equally_weighted(values: Ints | Floats, weight: int) -> Any:
     """The same for millions of values, without sorting them."""
     count = len(values)
     shares = (percent / 100 * (count * weight) for percent in PERCENTS)
     places = [bisect_left(range(count), share, key=lambda at: (at + 1) * weight) for share in shares]
     places = [min(place, count - 1) for place in places]
-    found: Floats = np.partition(values, places)[places]
-    return found
+    return np.partition(values, places)[places]
 
 
 def _percentiles(values: Floats) -> Percentiles:

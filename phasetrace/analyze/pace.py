@@ -38,7 +38,7 @@ def _stretch(time_ns: Ints, begin: int, end: int) -> Ints:
     return ((time_ns - begin) * STRETCHES // (end - begin)).clip(0, STRETCHES - 1)
 
 
-def _spread(longest: Floats, gap_ns: Floats, first: Ints, last: Ints) -> None:
+def _spread(longest: Floats, gap_ns: Ints | Floats, first: Ints, last: Ints) -> None:
     """Raise each stretch to the gaps that reach into it."""
     np.maximum.at(longest, last, gap_ns)
     wide = np.flatnonzero(first < last)

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phasetrace.analyze.non_negative import non_negative
-from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
-from phasetrace.model import Part, Phase, Request, RequestBreakdown
+from phasetrace.analyze.step_table import UNKNOWN, StepTable
+from phasetrace.model import Part, Phase, Request, RequestBreakdown, chosen
 
-FORWARD = PART_ORDER.index(Part.FORWARD)
 FEWEST_POINTS = 3  # two points make a line whatever they say
 LEAST_RANGE = 2.0  # largest over smallest: noise of 10 % bends a slope over a narrower range by its own size
 
@@ -64,27 +63,30 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
 def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
     """Fitted on the forward part of the decode steps that the requests took part in."""
     used = decode_rows(requests, table)
-    used &= table.parts[:, FORWARD] > 0
-    rows = table.computed_tokens[used]
+    forward = table.parts.column(Part.FORWARD)
+    used &= forward > 0
+    rows = chosen(table.computed_tokens, used)
     if (rows == UNKNOWN).any():
         rows = np.where(rows == UNKNOWN, table.running[used], rows)
         known = rows != UNKNOWN
         used[used] = known
         rows = rows[known]
-    times = table.parts[used, FORWARD].astype(np.float64)
+    times = forward[used]
+    del forward  # as long as the table
     if len(times) == 0:
         return None
     fewest, most = int(rows.min()), int(rows.max())
     typical = float(np.median(times))
     if len(times) < FEWEST_POINTS or most < LEAST_RANGE * fewest:
         return StepCost(typical, None, None, fewest, most)
-    fixed, per_row = non_negative(np.stack([np.ones(len(rows)), rows.astype(np.float64)], axis=1), times)
+    points = np.stack([np.ones(len(rows)), rows.astype(np.float64)], axis=1)
+    fixed, per_row = non_negative(points, times.astype(np.float64))
     return StepCost(typical, fixed, per_row, fewest, most)
 
 
 def decode_rows(requests: Iterable[Request], table: StepTable) -> npt.NDArray[np.bool_]:
     """Which steps of the table at least one of the requests decoded in."""
-    change = np.zeros(len(table.index) + 1, np.int32)
+    change = np.zeros(len(table) + 1, np.int32)
     for request in requests:
         decode = table.decode_rows(request)
         if decode is not None:

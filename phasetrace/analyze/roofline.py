@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
+from phasetrace.analyze.step_table import UNKNOWN, StepTable
 from phasetrace.model import Ints, Part, Recording
 
-FORWARD = PART_ORDER.index(Part.FORWARD)
 MOST_POINTS = 24  # of one kind: more would cover each other
 
 
@@ -56,8 +55,8 @@ def points(recording: Recording, table: StepTable, prompt_tokens: Ints) -> list[
     if of_model is None:
         return []
     tokens = np.where(table.computed_tokens == UNKNOWN, table.running, table.computed_tokens)
-    forward = table.parts[:, FORWARD]
-    took = np.where(forward > 0, forward, table.end_ns - table.begin_ns)
+    forward = table.parts.column(Part.FORWARD)
+    took = np.where(forward > 0, forward, table.length_ns)
     usable = (tokens > 0) & (took > 0)
     kinds = (("prefill", prompt_tokens > 0), ("decode", prompt_tokens == 0))
     return [

@@ -16,7 +16,8 @@ import numpy as np
 from phasetrace.analyze.composition import Composition
 from phasetrace.analyze.non_negative import Floats
 from phasetrace.analyze.step_model import Flags, coefficients_of, design, step_ns
-from phasetrace.analyze.step_table import OTHER_COLUMN, PART_ORDER, StepTable
+from phasetrace.analyze.step_parts import OTHER_COLUMN, PART_ORDER
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Ints, Part, PartTime, Phase, PhaseTime, StepCostModel
 
 FORWARD = PART_ORDER.index(Part.FORWARD)
@@ -97,7 +98,7 @@ def row_costs(made: Composition, table: StepTable, models: Mapping[str, StepCost
     terms[~made.shared] = 0.0
     predicted = terms.sum(axis=1)
     longest = np.maximum(predicted, step_ns(table))
-    scale = np.where(predicted > 0, table.parts[:, FORWARD] / np.maximum(longest, 1.0), 0.0)
+    scale = np.where(predicted > 0, table.parts.column(Part.FORWARD) / np.maximum(longest, 1.0), 0.0)
     nothing = np.zeros(5)
     of_request = [
         coefficients_of(models[r.process]) if r.process in models else nothing for r in made.requests
@@ -137,7 +138,7 @@ def _decode(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Float
     each = _running_sum(costs.scale * made.positions / np.maximum(made.sequences, 1))  # positions a sequence
     context = (d.context - d.sequences * d.begin) * here + d.sequences * (ramp[d.end] - ramp[d.begin])
     own = cost[:, SEQUENCE] * d.sequences * (each[d.end] - each[d.begin]) + cost[:, CONTEXT] * context
-    gap = np.concatenate([[0], np.cumsum(table.parts[:, OTHER_COLUMN])])
+    gap = np.concatenate([[0], np.cumsum(table.parts.column(Part.OTHER), dtype=np.int64)])
     found = {
         Part.FLOOR: (d.request, cost[:, FIXED] * here + own),
         Part.PEERS: (d.request, decode[d.end] - decode[d.begin] - own),
@@ -160,14 +161,14 @@ def _prefill(costs: RowCosts, table: StepTable) -> dict[tuple[Phase, Part], Floa
     chunks = ~made.reading.again
     found = _around_chunks(costs, table, chunks)
     request, row = made.reading.request[chunks], made.reading.row[chunks]
-    forward = _by_request(made, request, table.parts[row, FORWARD].astype(np.float64))
+    forward = _by_request(made, request, table.parts.at(row)[:, FORWARD].astype(np.float64))
     between = np.zeros(len(made.requests))
     for place, r in enumerate(made.requests):
         rows = table.rows(r)
         if rows is None or r.first_token_ns is None or r.preemptions or len(r.prefill_chunks) < 2:
             continue
         until = table.after_prefill(rows, r.first_token_ns).begin
-        whole = float(table.spent(rows.begin, until)[FORWARD])
+        whole = float(table.parts.spent(rows.begin, until)[FORWARD])
         between[place] = max(0.0, whole - forward[place])
     found[Part.BETWEEN_CHUNKS] = between
     return {(Phase.PREFILL, part): values for part, values in found.items()}
@@ -180,7 +181,7 @@ def _around_chunks(costs: RowCosts, table: StepTable, which: Flags) -> dict[Part
     found = {
         Part.PEERS: costs.decode[row],
         Part.OTHERS_PREFILL: costs.read[row] - chunk_costs(costs)[which],
-        Part.HOST_GAP: table.parts[row, OTHER_COLUMN].astype(np.float64),
+        Part.HOST_GAP: table.parts.at(row)[:, OTHER_COLUMN].astype(np.float64),
     }
     return {part: _by_request(made, request, values) for part, values in found.items()}
 

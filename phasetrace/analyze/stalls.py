@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from phasetrace.analyze.composition import Composition
 from phasetrace.analyze.non_negative import Floats
-from phasetrace.analyze.step_table import GC_COLUMN, PART_ORDER, Rows, StepTable
+from phasetrace.analyze.step_parts import GC_COLUMN, PART_ORDER
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.analyze.warm_up import STEP_FACTOR
 from phasetrace.model import Ints, Part, Request, Stall, StallCause
 
@@ -59,7 +61,7 @@ def late_tokens(
         if len(late):
             size = np.ones(len(late), np.int64)
             found.append((place * size, gave[late], gave[late + 1], usual * size))
-            mean = table.spent(rows.begin, rows.end) / max(1, _length(table, rows))
+            mean = table.parts.spent(rows.begin, rows.end) / max(1, _length(table, rows))
             parts.append(np.outer(size, mean * usual))
     if not found:
         nothing = np.zeros(0, np.int64)
@@ -144,7 +146,7 @@ class _Judge:
     def _new_shape(self) -> Flags:
         """A batch size that its stream had not had, and so long that it is no matter of the batch."""
         table = self.table
-        new = np.zeros(len(table.index), np.bool_)
+        new = np.zeros(len(table), np.bool_)
         for rows in table.streams.values():
             _, first = np.unique(table.running[rows.begin : rows.end], return_index=True)
             new[rows.begin + first] = True
@@ -158,7 +160,7 @@ def _gave(request: Request, rows: Rows, table: StepTable) -> Ints:
     gave = np.arange(rows.begin - 1, rows.end)
     nothing = [count.step for count in request.yields if count.tokens == 0]
     if nothing:
-        gave = gave[~np.isin(table.index[gave], nothing) | (gave == rows.begin - 1)]
+        gave = gave[~np.isin(gave, [row for step in nothing if (row := table.row(rows, step)) is not None])]
     return gave
 
 
@@ -172,14 +174,14 @@ def _usual(gaps: Ints) -> int:
 
 def _took(table: StepTable, before: Ints, row: Ints) -> Ints:
     """Time of each part in the rows after `before` until `row`, mostly one."""
-    took = table.parts[row].astype(np.int64)
+    took = table.parts.at(row)
     for at in np.flatnonzero(row - before > 1).tolist():
-        took[at] = table.spent(int(before[at]) + 1, int(row[at]) + 1)
+        took[at] = table.parts.spent(int(before[at]) + 1, int(row[at]) + 1)
     return took
 
 
 def _length(table: StepTable, rows: Rows) -> int:
-    return int(table.end_ns[rows.end - 1] - table.begin_ns[rows.begin])
+    return int(table.end_ns[rows.end - 1]) - table.steps.began_ns(rows.begin)
 
 
 def _between(column: Floats, before: Ints, row: Ints) -> Floats:

@@ -11,8 +11,8 @@ from phasetrace.analyze.composition import composition
 from phasetrace.analyze.non_negative import Floats
 from phasetrace.analyze.rates import decode_rows
 from phasetrace.analyze.step_model import Flags
-from phasetrace.analyze.step_table import PART_ORDER, UNKNOWN, StepTable
-from phasetrace.analyze.token_gaps import token_gaps
+from phasetrace.analyze.step_parts import PART_ORDER
+from phasetrace.analyze.step_table import UNKNOWN, StepTable
 from phasetrace.model import Breakdown, Ints, Part, Request, RequestBreakdown, Steps
 
 HOST = (Part.OTHER, Part.SCHEDULE, Part.OUTPUT)  # of a shared step: the device has nothing to do in them
@@ -31,7 +31,6 @@ class StepLoad:
     preemptions: float | None = None
     recomputed_token_share: float | None = None
     host_gap_s: float | None = None  # a step
-    longest_s: float | None = None  # between two tokens
     others_prompt_tokens: float | None = None  # read while a request decoded, the mean over requests
 
     def part_s(self, *parts: Part) -> float | None:
@@ -46,11 +45,10 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
     count = int(np.count_nonzero(used))
     if not count:
         return StepLoad()
-    sums = {part: int(table.parts[used, place].sum()) for place, part in enumerate(PART_ORDER)}
-    parts = {part: ns / count / S for part, ns in sums.items() if ns}
+    spent = zip(PART_ORDER, table.parts.spent_in(used).tolist(), strict=True)
+    parts = {part: ns / count / S for part, ns in spent if ns}
     made = composition(asked, table)
-    gaps = token_gaps(asked, table)
-    engines = [s for s in breakdown.recording.steps if s.waiting is not None]
+    engines = list(table.steps.knowing("waiting"))
     evictions = sum(len(r.preemptions) for r in asked)
     again = sum(count.tokens for r in asked for count in r.recomputed)
     shared = made is not None and bool(made.shared[used].any())
@@ -62,7 +60,6 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
         preemptions=evictions if shared or engines else None,
         recomputed_token_share=again / _computed(table, used) if evictions else None,
         host_gap_s=sum(parts.get(p, 0.0) for p in HOST) if shared else _idle_device_s(table, used),
-        longest_s=float(gaps.gap_ns.max()) / S if len(gaps.gap_ns) else None,
         others_prompt_tokens=None if made is None else _others_prompt_tokens(made.prompt, asked, table),
     )
 
@@ -76,7 +73,7 @@ def _running(table: StepTable, used: Flags) -> float | None:
     known = running != UNKNOWN
     if not known.any():
         return None
-    lengths = (table.end_ns - table.begin_ns)[used][known]
+    lengths = table.length_ns[used][known]
     return _quantile(running[known].astype(np.float64), lengths.astype(np.float64), 0.5)
 
 
@@ -105,7 +102,7 @@ def _idle_device_s(table: StepTable, used: Flags) -> float | None:
     known = device != UNKNOWN
     if not known.any():
         return None
-    lengths = (table.end_ns - table.begin_ns)[used][known]
+    lengths = table.length_ns[used][known]
     return max(0.0, float((lengths - device[known]).mean())) / S
 
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from phasetrace.analyze.composition import Composition
 from phasetrace.analyze.non_negative import Floats, from_moments
-from phasetrace.analyze.step_table import GC_COLUMN, StepTable
-from phasetrace.model import Ints, StepCostModel
+from phasetrace.analyze.step_table import StepTable
+from phasetrace.model import Ints, Part, StepCostModel
 
 Flags = npt.NDArray[np.bool_]
 
@@ -82,7 +82,7 @@ def fit(made: Composition, table: StepTable, process: str) -> StepCostModel | No
 
 def step_ns(table: StepTable) -> Ints:
     """What each step took, without the garbage collector's time."""
-    return table.end_ns - table.begin_ns - table.parts[:, GC_COLUMN]
+    return table.length_ns - table.parts.column(Part.GC)
 
 
 def design(made: Composition, rows: Ints) -> Floats:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from phasetrace.analyze.step_table import Rows, StepTable
-from phasetrace.model import Ints, Request
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
+from phasetrace.model import NARROW, Ints, Request, one_number
 
 Floats = npt.NDArray[np.float64]
 AT_ONCE = 1 << 16  # rows of the table whose times are looked up together
@@ -19,12 +20,17 @@ AT_ONCE = 1 << 16  # rows of the table whose times are looked up together
 class TokenGaps:
     """Each gap's length, and how many tokens ended it. The first are of rows, in order; then the rest."""
 
-    gap_ns: Floats
+    gap_ns: Ints | Floats  # a fraction where a step gave several
     tokens: Ints
     used: npt.NDArray[np.bool_]  # which rows of the table have one: less memory than its end for each
     rest_end_ns: Ints  # of requests that got several tokens a step
 
-    def by_end(self, table: StepTable) -> Iterator[tuple[Ints, Floats, Ints]]:
+    @property
+    def longest_ns(self) -> float | None:
+        """None where there is none."""
+        return float(self.gap_ns.max()) if len(self.gap_ns) else None
+
+    def by_end(self, table: StepTable) -> Iterator[tuple[Ints, Ints | Floats, Ints]]:
         """When gaps ended, their lengths, their tokens: all of them, some at a time."""
         at = 0
         for row in range(0, len(self.used), AT_ONCE):
@@ -42,7 +48,7 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
     add to the same steps, so this is O(steps + requests). Steps that gave several tokens a sequence share
     their time.
     """
-    change = np.zeros(len(table.index) + 1, np.int32)  # all of this is as long as the table: few bytes each
+    change = np.zeros(len(table) + 1, np.int32)  # all of this is as long as the table: few bytes each
     own: list[tuple[Floats, Ints, Ints]] = []
     for request in requests:
         decode = table.decode_rows(request)
@@ -56,23 +62,25 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
             change[decode.end] -= sequences
     weights = np.cumsum(change, out=change)[:-1]
     used = weights > 0
+    tokens = one_number(weights[used])
+    del change, weights
     gaps = _of_rows(table, used)
     if not own:
-        return TokenGaps(gaps, weights[used], used, np.zeros(0, np.int64))
+        return TokenGaps(gaps, tokens, used, np.zeros(0, np.int64))
     own_gaps, own_tokens, own_ends = map(np.concatenate, zip(*own, strict=True))
-    return TokenGaps(
-        np.concatenate([gaps, own_gaps]), np.concatenate([weights[used], own_tokens]), used, own_ends
-    )
+    return TokenGaps(np.concatenate([gaps, own_gaps]), np.concatenate([tokens, own_tokens]), used, own_ends)
 
 
-def _of_rows(table: StepTable, used: npt.NDArray[np.bool_]) -> Floats:
+def _of_rows(table: StepTable, used: npt.NDArray[np.bool_]) -> Ints:
     """From the end of the row before to that of each of these."""
-    gaps = np.zeros(np.count_nonzero(used))
+    gaps: Ints = np.zeros(np.count_nonzero(used), np.int32)
     at = 0
     for row in range(0, len(used), AT_ONCE):
         end_ns = table.end_ns[row : row + AT_ONCE]
-        before = table.end_ns[row - 1] if row else table.begin_ns[0]
+        before = table.end_ns[row - 1] if row else table.steps.began_ns(0)
         found = np.diff(end_ns, prepend=before)[used[row : row + AT_ONCE]]
+        if abs(found).max(initial=0) > NARROW:
+            gaps = gaps.astype(np.int64, copy=False)
         gaps[at : at + len(found)] = found
         at += len(found)
     return gaps
@@ -81,12 +89,11 @@ def _of_rows(table: StepTable, used: npt.NDArray[np.bool_]) -> Floats:
 def _shared_gaps(
     request: Request, decode: Rows, table: StepTable, sequences: int
 ) -> tuple[Floats, Ints, Ints]:
-    index = table.index[decode.begin : decode.end]
     tokens: npt.NDArray[np.int64] = np.ones(len(decode), np.int64)
     for count in request.yields:
-        at = int(index.searchsorted(count.step))
-        if at < len(index) and index[at] == count.step:
-            tokens[at] = count.tokens
+        row = table.row(decode, count.step)
+        if row is not None:
+            tokens[row - decode.begin] = count.tokens
     gave = tokens > 0
     times = table.end_ns[decode.begin : decode.end][gave]
     gaps = np.diff(times, prepend=request.first_token_ns or 0) / tokens[gave]

@@ -43,7 +43,7 @@ def excess_by_request(requests: Iterable[RequestBreakdown], table: StepTable) ->
 def tell_apart(
     requests: Sequence[RequestBreakdown], excess: Mapping[str, int]
 ) -> tuple[list[RequestBreakdown], list[RequestBreakdown]]:
-    """Warm-up and the rest, by the `excess` of each; where nothing else would remain, nothing is set aside."""
+    """Warm-up by the `excess` of each, and the rest; where nothing would remain, nothing is set aside."""
     cold = [r for r in requests if is_warm_up(r, excess[r.request.id])]
     if len(cold) == len(requests):
         return [], list(requests)
@@ -111,7 +111,7 @@ def _in_own_steps(request: RequestBreakdown, table: StepTable) -> int:
     decode = table.after_prefill(rows, first_token)
     if len(decode) < FEWEST_STEPS:
         return 0
-    times = table.end_ns[decode.begin : decode.end] - table.begin_ns[decode.begin : decode.end]
+    times = table.steps.length_ns(decode.begin, decode.end)
     head = times[:FIRST_STEPS]
     if head.max() <= STEP_FACTOR * times.min():
         return 0  # cheaper than the median, and true of nearly all requests

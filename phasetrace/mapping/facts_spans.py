@@ -109,8 +109,11 @@ def pauses_from_span(span: Span) -> Iterator[Pause]:
     ends = begins + unpack(packed(attributes[A.PAUSE_DURATION]))
     detail = {n: unpack(packed(v)).tolist() for n, v in under(A.PAUSE_DETAIL, attributes).items()}
     process, kind = str(attributes[A.PROCESS_KEY]), str(attributes[A.PAUSE_KIND])
-    for row, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
-        yield Pause(process, kind, begin, end, {name: column[row] for name, column in detail.items()})
+    details: dict[tuple[int, ...], dict[str, int]] = {}  # few differ
+    rows = list(zip(*detail.values(), strict=True)) if detail else [()] * len(begins)
+    for begin, end, row in zip(begins.tolist(), ends.tolist(), rows, strict=True):
+        known = details.setdefault(row, dict(zip(detail, row, strict=True)))
+        yield Pause(process, kind, begin, end, known)
 
 
 def stage_to_span(stage: Stage) -> Span:

@@ -25,19 +25,22 @@ from phasetrace.mapping.request_attributes import request_from_span
 from phasetrace.mapping.request_spans import request_to_spans
 from phasetrace.mapping.samples_spans import samples_from_span, samples_to_span
 from phasetrace.mapping.span import Attributes, ResourceSpans, Span
-from phasetrace.mapping.step_spans import join, steps_from_span, steps_to_spans
+from phasetrace.mapping.step_spans import steps_from_span, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
 from phasetrace.model import (
     Defect,
     ModelFacts,
     Pause,
+    Piece,
     Process,
     Recording,
     Request,
     Samples,
     Stage,
     Stall,
+    StepColumns,
     Steps,
+    Times,
 )
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -181,7 +184,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.steps: list[Steps] = []
+        self.steps: list[tuple[Piece, Times]] = []
         self.pauses: list[Pause] = []
         self.stages: list[Stage] = []
         self.samples: list[Samples] = []
@@ -206,7 +209,7 @@ class _Reading:
             whole,
             defects=(*whole.defects, *damage),
             requests=tuple(self.requests),
-            steps=tuple(join(self.steps)),
+            steps=StepColumns(self.steps) if self.steps else (),
             pauses=tuple(sorted(self.pauses, key=lambda p: (p.begin_ns, p.process))),
             stages=tuple(sorted(self.stages, key=lambda s: (s.begin_ns, s.process, s.name))),
             samples=tuple(sorted(self.samples, key=lambda s: (int(s.times_ns[0]), s.process, s.device or 0))),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
-from phasetrace.mapping.columns import narrowed, pack, unpack_together
+import numpy as np
+
+from phasetrace.mapping.columns import narrowed, unpack_together
+from phasetrace.mapping.packed_table import pack_table, rows_of_table, unpack_table
 from phasetrace.mapping.span import Attributes, Span, derived_id
 from phasetrace.mapping.typed import LARGEST, counts, packed
-from phasetrace.model import Ints, Part, Steps, constant, joined, side_by_side
+from phasetrace.model import Ints, PackedParts, Part, Piece, Steps, Times, waits
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
@@ -30,8 +34,13 @@ _OPTIONAL = {  # columns that may be unknown
 
 
 def steps_to_spans(steps: Steps) -> Iterator[Span]:
-    """One stream's steps, at most MOST in a span."""
+    """One stream's steps, at most MOST in a span.
+
+    A step's wait is for the end of the one before. Mostly, steps lie end to end and their parts fill them: so
+    of the last part what the steps have beyond all parts is kept, which is nothing.
+    """
     trace = process_trace(steps.process)
+    known = steps.known()
     for at in range(0, len(steps), MOST):
         rows = slice(at, at + MOST)
         first = steps.first_index + at
@@ -39,53 +48,32 @@ def steps_to_spans(steps: Steps) -> Iterator[Span]:
         kept: Attributes = {
             A.STEPS_STREAM: steps.stream,
             A.STEPS_FIRST: first,
-            A.STEPS_BEGIN: pack(begin),
-            A.STEPS_DURATION: pack(end - begin),
+            A.STEPS_SINCE: int(begin[0]),
+            A.STEPS_COLUMNS: " ".join(known),
+            A.STEPS_TABLE: pack_table(
+                [waits(begin, end), end - begin, *(column[rows] for column in known.values())]
+            ),
         }
-        for name, column in steps.known().items():
-            kept[_OPTIONAL[name]] = pack(column[rows])
-        for part, column in steps.parts.items():
-            kept[A.STEPS_PART + part.value] = pack(column[rows])
+        if steps.parts:
+            *parts, last = (column[rows] for column in steps.parts.values())
+            beyond = end - begin - sum(parts, last)
+            kept[A.STEPS_PARTS] = " ".join(part.value for part in steps.parts)
+            kept[A.STEPS_PART_TABLE] = pack_table([*parts, beyond])
         ident = derived_id(8, steps.process, "steps", steps.stream, first)
         yield Span(trace, ident, None, SpanName.STEPS, int(begin[0]), int(end[-1]), kept=kept)
 
 
-def steps_from_span(span: Span, process: str) -> Steps:
+def steps_from_span(span: Span, process: str) -> tuple[Piece, Times]:
     """The steps of one span; ValueError where it is none."""
     attributes = span.attributes | span.kept
-    parts = {name: key for name, key in _part_keys(attributes) if name in _PARTS}
-    optional = {name: key for name, key in _OPTIONAL.items() if key in attributes}
-    keys = [A.STEPS_BEGIN, A.STEPS_DURATION, *parts.values(), *optional.values()]
-    table = unpack_together([packed(attributes.get(key)) for key in keys])
-    begin, end = table[0].copy(), table[0] + table[1]
-    columns = [*narrowed(table[2 : 2 + len(parts)]), *narrowed(table[2 + len(parts) :])]
-    steps = Steps(
-        process=process,
-        stream=_int(attributes, A.STEPS_STREAM),
-        first_index=_int(attributes, A.STEPS_FIRST),
-        begin_ns=begin,
-        end_ns=end,
-        parts={Part(name): column for name, column in zip(parts, columns, strict=False)},
-        **dict(zip(optional, columns[len(parts) :], strict=True)),
-    )
-    counts([steps.first_index])
-    if len(begin) and not (0 <= begin.min() and abs(steps.end_ns).max() < LARGEST // 2):
+    stream, first = _int(attributes, A.STEPS_STREAM), _int(attributes, A.STEPS_FIRST)
+    counts([first])
+    read = _from_tables if A.STEPS_TABLE in attributes else _from_columns
+    times, parts, known = read(attributes)
+    reach = times.begin_ns + sum(float(np.abs(column, dtype=np.float64).sum()) for column in times[1:])
+    if not 0 <= times.begin_ns or reach >= LARGEST // 2:
         raise ValueError("a span of steps is at an impossible time")
-    return steps
-
-
-def join(pieces: Iterable[Steps]) -> list[Steps]:
-    """Put pieces of the same stream together again where one goes on where the other ends."""
-    runs: dict[tuple[str, int, int], list[Steps]] = {}  # process, stream, next index
-    order: list[list[Steps]] = []
-    for piece in sorted(pieces, key=lambda s: (s.process, s.stream, s.first_index)):
-        run = runs.pop((piece.process, piece.stream, piece.first_index), None)
-        if run is None or not _alike(run[-1], piece):
-            run = []
-            order.append(run)
-        run.append(piece)
-        runs[piece.process, piece.stream, piece.first_index + len(piece)] = run
-    return _side_by_side([_joined(run) for run in order])
+    return Piece(process, stream, first, len(times.length_ns), parts, known), times
 
 
 def process_trace(process: str) -> str:
@@ -93,41 +81,65 @@ def process_trace(process: str) -> str:
     return derived_id(16, process, "facts")
 
 
-_PARTS = {part.value for part in Part}
+_Read = tuple[Times, PackedParts, dict[str, Ints]]
+_PARTS = {part.value: part for part in Part}
 
 
-def _alike(a: Steps, b: Steps) -> bool:
-    """Whether the same is known of both; but for device time, which may be unknown for some."""
-    return a.known().keys() - {"device_ns"} == b.known().keys() - {"device_ns"}
+def _from_tables(attributes: Attributes) -> _Read:
+    names = _names(attributes, A.STEPS_COLUMNS)
+    wait, length, *columns = unpack_table(packed(attributes[A.STEPS_TABLE]), len(names) + 2)
+    known = {name: column for name, column in zip(names, columns, strict=True) if name in _OPTIONAL}
+    parts = _names(attributes, A.STEPS_PARTS)
+    data = packed(attributes[A.STEPS_PART_TABLE]) if parts else b""
+    if parts and rows_of_table(data, len(parts)) != len(length):
+        raise ValueError("the parts of steps are not as many as the steps")
+    return Times(_int(attributes, A.STEPS_SINCE), wait, length), _Packed(parts, data), known
 
 
-def _joined(run: list[Steps]) -> Steps:
-    if len(run) == 1:
-        return run[0]
-    parts = sorted({part for steps in run for part in steps.parts}, key=list(Part).index)
-    return Steps(
-        process=run[0].process,
-        stream=run[0].stream,
-        first_index=run[0].first_index,
-        begin_ns=joined([s.begin_ns for s in run]),
-        end_ns=joined([s.end_ns for s in run]),
-        parts={p: joined([s.parts.get(p, constant(0, len(s))) for s in run]) for p in parts},
-        **{name: _of_all(name, run) for name in {name for steps in run for name in steps.known()}},
-    )
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Parts as a file has them; of the last one what the steps have beyond all of them."""
+
+    names: tuple[str, ...]
+    data: bytes
+
+    def unpacked(self, length_ns: Ints) -> dict[Part, Ints]:
+        """The columns."""
+        if not self.names:
+            return {}
+        *columns, beyond = unpack_table(self.data, len(self.names))
+        columns.append(length_ns - sum(columns, beyond.astype(np.int64)))
+        return {_PARTS[name]: c for name, c in zip(self.names, columns, strict=True) if name in _PARTS}
 
 
-def _of_all(name: str, run: list[Steps]) -> Ints:
-    return joined([steps.known().get(name, constant(-1, len(steps))) for steps in run])
+def _from_columns(attributes: Attributes) -> _Read:
+    """Of files in which each column was an attribute."""
+    parts = [key for key in attributes if key.startswith(A.STEPS_PART)]
+    known = {name: key for name, key in _OPTIONAL.items() if key in attributes}
+    keys = [A.STEPS_BEGIN, A.STEPS_DURATION, *parts, *known.values()]
+    table = unpack_together([packed(attributes.get(key)) for key in keys])
+    begin, length = table[:2]
+    names = tuple(key.removeprefix(A.STEPS_PART) for key in parts)
+    held = list(table[2 : 2 + len(parts)])
+    if held:
+        held[-1] = length - sum(held)
+    packed_parts = _Packed(names, pack_table(held) if held and len(begin) else b"")
+    columns = narrowed(table[2 + len(parts) :])
+    wait, length = narrowed(np.array([waits(begin, begin + length), length]))
+    times = Times(int(begin[0]) if len(begin) else 0, wait, length)
+    return times, packed_parts, dict(zip(known, columns, strict=True))
 
 
-def _side_by_side(runs: list[Steps]) -> list[Steps]:
-    """The same, their times in one piece of memory: whoever lays all steps end to end need not copy them."""
-    begins, ends = side_by_side([r.begin_ns for r in runs]), side_by_side([r.end_ns for r in runs])
-    return [replace(r, begin_ns=b, end_ns=e) for r, b, e in zip(runs, begins, ends, strict=True)]
+def _names(attributes: Attributes, key: str) -> tuple[str, ...]:
+    names = attributes.get(key, "")
+    if not isinstance(names, str):
+        raise ValueError(f"{key} is no list of names")
+    return _split(names)
 
 
-def _part_keys(attributes: Attributes) -> Iterator[tuple[str, str]]:
-    return ((key.removeprefix(A.STEPS_PART), key) for key in attributes if key.startswith(A.STEPS_PART))
+@lru_cache(64)
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(names.split())
 
 
 def _int(attributes: Attributes, key: str) -> int:

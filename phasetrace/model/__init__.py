@@ -19,7 +19,7 @@ from phasetrace.model.breakdown import (
     StallPattern,
     StepCostModel,
 )
-from phasetrace.model.columns import NARROW, Ints, constant, joined, side_by_side
+from phasetrace.model.columns import NARROW, Ints, chosen, constant, joined, narrow, one_number
 from phasetrace.model.comparison import (
     Comparison,
     Difference,
@@ -52,6 +52,7 @@ from phasetrace.model.recording import (
     StepCount,
     Steps,
 )
+from phasetrace.model.step_columns import PackedParts, Piece, StepColumns, Times, columns_of, waits
 from phasetrace.model.table import (
     Goal,
     Group,
@@ -65,6 +66,12 @@ from phasetrace.model.terms import Part, Phase, Provenance, RequestStatus, Usage
 __all__ = [
     "NARROW",
     "Breakdown",
+    "PackedParts",
+    "Piece",
+    "StepColumns",
+    "Times",
+    "columns_of",
+    "waits",
     "Ceilings",
     "Comparison",
     "Defect",
@@ -121,5 +128,7 @@ __all__ = [
     "constant",
     "joined",
     "recordable",
-    "side_by_side",
+    "chosen",
+    "narrow",
+    "one_number",
 ]

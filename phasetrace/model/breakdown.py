@@ -173,6 +173,7 @@ class Breakdown:
     failed: tuple[Request, ...] = ()  # failed and cut off
     phases: tuple[PhaseTime, ...] = ()  # sums over `requests`
     metrics: Mapping[str, Percentiles] = field(default_factory=dict)  # ttft_ns tpot_ns itl_ns e2e_ns
+    longest_gap_ns: float | None = None  # between two tokens of a sequence
     throughput_tok_s: float | None = None
     defects: tuple[Defect, ...] = ()
     unsplit: tuple[str, ...] = ()  # what could not be split, and the knob or hook that would

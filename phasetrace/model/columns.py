@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ Ints = npt.NDArray[np.signedinteger[Any]]  # of 64 bits; of 32 where a column an
 NARROW = np.iinfo(np.int32).max
 
 
+@lru_cache(1024)
 def constant(value: int, size: int) -> Ints:
     """`size` times the same number, kept once; nobody can write to it."""
     kind = np.int32 if -NARROW <= value <= NARROW else np.int64
@@ -20,7 +22,7 @@ def constant(value: int, size: int) -> Ints:
 
 
 def joined(columns: Sequence[Ints]) -> Ints:
-    """One column of several, without a copy where they lie one behind the other or are one number."""
+    """One column of several, without a copy where they are one number."""
     columns = [column for column in columns if len(column)]
     if not columns:
         return np.zeros(0, np.int64)
@@ -31,31 +33,23 @@ def joined(columns: Sequence[Ints]) -> Ints:
         value = int(first[0])
         if all(int(column[0]) == value for column in columns):
             return constant(value, size)
-    elif _one_behind_the_other(columns):
-        return first.base[(_address(first) - _address(first.base)) // first.itemsize :][:size]  # type: ignore
     return np.concatenate(columns)
 
 
-def side_by_side(runs: Sequence[Ints]) -> list[Ints]:
-    """The same columns in one piece of memory, so that joining them costs nothing."""
-    whole = np.concatenate(runs) if runs else np.zeros(0, np.int64)
-    return np.split(whole, np.cumsum([len(run) for run in runs])[:-1]) if runs else []
+def narrow(column: Ints) -> Ints:
+    """The same numbers in 32 bits, where they have room."""
+    fits = column.min(initial=0) >= -NARROW and column.max(initial=0) <= NARROW
+    return column.astype(np.int32) if fits else column
 
 
-def _one_behind_the_other(columns: Sequence[Ints]) -> bool:
-    base = columns[0].base
-    if not isinstance(base, np.ndarray) or base.ndim != 1 or base.strides != (base.itemsize,):
-        return False
-    at = _address(columns[0])
-    for column in columns:
-        if column.base is not base or column.dtype != base.dtype or column.strides != base.strides:
-            return False
-        if _address(column) != at:
-            return False
-        at += column.nbytes
-    return True
+def chosen(column: Ints, rows: npt.NDArray[np.bool_]) -> Ints:
+    """The rows of a column that are marked."""
+    if column.strides == (0,) and len(column):
+        return constant(int(column[0]), int(np.count_nonzero(rows)))
+    return column[rows]
 
 
-def _address(column: Ints) -> int:
-    place: int = column.__array_interface__["data"][0]
-    return place
+def one_number(column: Ints) -> Ints:
+    """The same column, kept as one number where it does not vary."""
+    varies = not len(column) or (column != column[0]).any()
+    return column if varies else constant(int(column[0]), len(column))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
@@ -200,7 +201,7 @@ class Recording:
     """All that a run or a file knows."""
 
     requests: tuple[Request, ...] = ()
-    steps: tuple[Steps, ...] = ()
+    steps: abc.Sequence[Steps] = ()  # `StepColumns` where they were read from a file
     pauses: tuple[Pause, ...] = ()
     stages: tuple[Stage, ...] = ()
     samples: tuple[Samples, ...] = ()

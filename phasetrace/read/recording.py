@@ -113,7 +113,12 @@ class _Sorting:
                     self.met_ours = True
                     kept.spans.append(span)
                     if request:
-                        self.own_requests.append(span)
+                        self.own_requests.append(_bare(span))
                 else:
                     self.foreign.append(Written(span, group.resource, group.scope))
             yield kept
+
+
+def _bare(span: Span) -> Span:
+    """Where and when it was: what it says, which takes more memory than its request, is read already."""
+    return Span(span.trace_id, span.span_id, span.parent_span_id, span.name, span.start_ns, span.end_ns)

@@ -45,12 +45,11 @@ class Counted(io.RawIOBase):
         """Fill the buffer from what is below; raises UsageError where the system refuses."""
         view = memoryview(cast(bytearray, buffer)).cast("B")
         try:
-            data = self._raw.read(len(view)) or b""
+            count = cast(io.RawIOBase, self._raw).readinto(view) or 0
         except OSError as error:
             raise UsageError(f"{self._name} cannot be read: {error.strerror}") from None
-        view[: len(data)] = data
-        self.count += len(data)
-        return len(data)
+        self.count += count
+        return count
 
 
 class Unpacked(io.RawIOBase):

@@ -57,12 +57,12 @@ class _Seats:
         for at in np.flatnonzero((decoding.begin < shown.end) & (decoding.end > shown.begin)).tolist():
             first, last = max(decoding.begin[at], shown.begin), min(decoding.end[at], shown.end)
             for row in range(first, last):
-                self._mark(decoding.request[at], Phase.DECODE, table.begin_ns[row], table.end_ns[row])
+                self._mark(decoding.request[at], Phase.DECODE, table.steps.began_ns(row), table.end_ns[row])
         reading = made.reading
         first, last = reading.row.searchsorted([shown.begin, shown.end])
         for at in range(first, last):
             row = reading.row[at]
-            self._mark(reading.request[at], Phase.PREFILL, table.begin_ns[row], table.end_ns[row])
+            self._mark(reading.request[at], Phase.PREFILL, table.steps.began_ns(row), table.end_ns[row])
 
     def _mark(self, place: int, phase: Phase, begin: int, end: int) -> None:
         first = int((begin - self._begin) * self._room // self._length)
@@ -98,7 +98,7 @@ def _steps(table: StepTable, window: Window, room: int, ink: Ink) -> str:
     heights = [0.0] * room
     length = window.end_ns - window.begin_ns
     for row in range(window.rows.begin, window.rows.end):
-        first = int((table.begin_ns[row] - window.begin_ns) * room // length)
+        first = int((table.steps.began_ns(row) - window.begin_ns) * room // length)
         last = int(-(-(table.end_ns[row] - window.begin_ns) * room // length))
         for cell in range(max(0, first), min(room, max(last, first + 1))):
             heights[cell] = max(heights[cell], float(np.sqrt(max(0, table.computed_tokens[row]))))

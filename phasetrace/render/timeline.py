@@ -10,7 +10,9 @@ import numpy as np
 
 from phasetrace.analyze.composition import Composition, composition
 from phasetrace.analyze.stalls import CAUSES, late_tokens, readers
-from phasetrace.analyze.step_table import PART_ORDER, Rows, StepTable, step_table
+from phasetrace.analyze.step_parts import PART_ORDER
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable, step_table
 from phasetrace.model import Ints, Part, Recording, Request, StallCause
 
 WORTH_NAMING = 0.1  # of what a step took too long: a part that had less to do with it only distracts
@@ -53,20 +55,20 @@ class Timeline:
         row = self.table.row(self.rows, step)
         if row is None:
             return None
-        return int(self.table.begin_ns[row]), int(self.table.end_ns[row])
+        return self.table.steps.began_ns(row), int(self.table.end_ns[row])
 
     def stalls(self) -> list[LateToken]:
         """All that stand out, in order of time."""
         late = late_tokens((self.request,), self.table, self.made, None)
         if not len(late.row):
             return []
-        decode = self.table.parts[self.first + 1 : self.rows.end]
+        decode = self.table.parts.of(self.first + 1, self.rows.end)
         usual = np.median(decode, axis=0)
         found = []
         for at in range(len(late.row)):
             before, row = int(late.before[at]), int(late.row[at])
             begin, end = int(self.table.end_ns[before]), int(self.table.end_ns[row])
-            took = self.table.parts[before + 1 : row + 1].sum(axis=0)
+            took = self.table.parts.spent(before + 1, row + 1)
             found.append(
                 LateToken(
                     at_ns=begin,

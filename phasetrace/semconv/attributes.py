@@ -144,6 +144,20 @@ class Attribute(Described):
     # of steps
     STEPS_STREAM = ("phasetrace.steps.stream", "", "the stream they belong to")
     STEPS_FIRST = ("phasetrace.steps.first", "", "index of the first one in its stream")
+    STEPS_SINCE = ("phasetrace.steps.since", "ns", "when the first began, since the epoch")
+    STEPS_TABLE = (
+        "phasetrace.steps.table",
+        "",
+        "packed: each step's wait for the end of the one before, its duration, and `columns`",
+    )
+    STEPS_COLUMNS = ("phasetrace.steps.columns", "", "what else the table tells of each step")
+    STEPS_PART_TABLE = (
+        "phasetrace.steps.part_table",
+        "ns",
+        "packed: time of each of `parts` in each step; of the last, what the step has beyond all of them",
+    )
+    STEPS_PARTS = ("phasetrace.steps.parts", "", "the parts that they have")
+    # of files from before 0.1, in which each column was an attribute
     STEPS_BEGIN = ("phasetrace.steps.begin", "ns", "packed: when each began, since the epoch")
     STEPS_DURATION = ("phasetrace.steps.duration", "ns", "packed: how long each took")
     STEPS_DEVICE = ("phasetrace.steps.device", "ns", "packed: time on the device, -1 where unknown")

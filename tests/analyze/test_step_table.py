@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasetrace.analyze.step_table import BLOCK, GC_COLUMN, PART_ORDER, StepTable, merged_pauses, step_table
+from phasetrace.analyze.pauses import merged_pauses
+from phasetrace.analyze.step_parts import GC_COLUMN, PART_ORDER
+from phasetrace.analyze.step_table import StepTable, step_table
 from phasetrace.model import Part, Pause, Recording, Steps
 
 PARTS = (Part.SCHEDULE, Part.FORWARD, Part.SAMPLING, Part.OTHER)
@@ -39,13 +41,13 @@ def recordings(draw: st.DrawFn) -> Recording:
 @given(recordings())
 def test_pauses_are_taken_out_of_the_steps_that_they_stopped(recording: Recording) -> None:
     table = step_table(recording)
-    assert table.parts.tolist() == plainly_carved(recording, table)
+    assert table.parts.of(0, len(table)).tolist() == plainly_carved(recording, table)
 
 
 @given(recordings())
 def test_parts_still_sum_to_their_steps(recording: Recording) -> None:
     table = step_table(recording)
-    assert (table.parts.sum(axis=1) == table.end_ns - table.begin_ns).all()
+    assert (table.parts.of(0, len(table)).sum(axis=1) == table.length_ns).all()
 
 
 def plainly_carved(recording: Recording, table: StepTable) -> list[list[int]]:
@@ -71,11 +73,11 @@ def test_a_pause_that_is_in_no_step_changes_nothing() -> None:
     steps = Steps("p", 1, 0, np.array([10]), np.array([20]), {Part.FORWARD: np.array([10])})
     empty = Steps("p", 2, 0, nothing, nothing, {})
     table = step_table(Recording(steps=(steps, empty), pauses=(Pause("p", "gc", 30, 40),)))
-    assert table.parts[0, PART_ORDER.index(Part.FORWARD)] == 10
-    assert table.parts[0, GC_COLUMN] == 0
+    assert table.parts.of(0, 1)[0, PART_ORDER.index(Part.FORWARD)] == 10
+    assert table.parts.of(0, 1)[0, GC_COLUMN] == 0
 
 
-@given(st.integers(0, 5 * BLOCK), st.integers(0, 5 * BLOCK), st.integers(0, 3 * BLOCK))
+@given(st.integers(0, 5 * 128), st.integers(0, 5 * 128), st.integers(0, 3 * 128))
 def test_parts_are_added_up_over_any_rows(begin: int, length: int, steps: int) -> None:
     forward = np.arange(steps) ** 2
     ends = np.cumsum(forward + 7)
@@ -84,4 +86,4 @@ def test_parts_are_added_up_over_any_rows(begin: int, length: int, steps: int) -
     table = step_table(Recording(steps=chunks))
     begin = min(begin, steps)
     end = min(begin + length, steps)
-    assert table.spent(begin, end).tolist() == table.parts[begin:end].sum(axis=0).tolist()
+    assert table.parts.spent(begin, end).tolist() == table.parts.of(begin, end).sum(axis=0).tolist()

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from phasetrace.mapping import Detail, SpanMaker, from_spans, to_spans
+from phasetrace.mapping import Detail, ResourceSpans, Span, SpanMaker, from_spans, to_spans
+from phasetrace.mapping.columns import pack
 from phasetrace.mapping.step_spans import MOST
 from phasetrace.mapping.step_window import StepWindow
 from phasetrace.model import Pause, Recording, StepCount
+from phasetrace.semconv import Attribute as A
+from phasetrace.semconv import SpanName
 from tests.builders import EPOCH, PROCESS, generation, plain, recording, request, steps
 from tests.mapping.strategies import recordings
 
@@ -110,3 +113,21 @@ def test_packed_columns_stay_out_of_what_endpoints_get() -> None:
     for group in to_spans(recording(asked, steps=[taken])):
         for span in group.spans:
             assert group.file_only or not any(isinstance(v, bytes) for v in span.attributes.values())
+
+
+def test_steps_of_earlier_files_are_read() -> None:
+    taken = replace(steps(5), device_ns=np.arange(5), waiting=None)
+    kept = {
+        A.STEPS_STREAM: taken.stream,
+        A.STEPS_FIRST: taken.first_index,
+        A.STEPS_BEGIN: pack(taken.begin_ns),
+        A.STEPS_DURATION: pack(taken.end_ns - taken.begin_ns),
+        **{f"phasetrace.steps.{name}": pack(c) for name, c in taken.known().items() if name != "device_ns"},
+        A.STEPS_DEVICE: pack(np.arange(5)),
+        **{A.STEPS_PART + part.value: pack(column) for part, column in taken.parts.items()},
+    }
+    span = Span(
+        "0" * 32, "0" * 16, None, SpanName.STEPS, int(taken.begin_ns[0]), int(taken.end_ns[-1]), kept=kept
+    )
+    found = from_spans([ResourceSpans({A.PROCESS_KEY: taken.process}, [span])])
+    assert plain(found)["steps"] == plain(recording(steps=[taken]))["steps"]

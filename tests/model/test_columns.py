@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasetrace.model import Ints, constant, joined, side_by_side
+from phasetrace.model import Ints, chosen, constant, joined, narrow, one_number
 
 RUNS = st.lists(st.lists(st.integers(-(1 << 62), 1 << 62), max_size=4), max_size=5)
 
@@ -20,22 +20,19 @@ def test_joined_is_one_behind_the_other(runs: list[list[int]]) -> None:
     assert joined(columns(runs)).tolist() == sum(runs, [])
 
 
-@given(RUNS, st.integers(0, 4), st.integers(0, 5))
-def test_what_lies_side_by_side_is_joined_without_a_copy(
-    runs: list[list[int]], first: int, last: int
-) -> None:
-    pieces = side_by_side(columns(runs))
-    assert [piece.tolist() for piece in pieces] == runs
-    some = pieces[first:last]
-    whole = joined(some)
-    assert whole.tolist() == sum(runs[first:last], [])
-    assert all(np.shares_memory(whole, piece) for piece in some if len(piece))
+@given(st.lists(st.integers(-(1 << 62), 1 << 62), max_size=4))
+def test_in_little_memory_the_numbers_are_the_same(numbers: list[int]) -> None:
+    column = np.array(numbers, np.int64)
+    assert narrow(column).tolist() == one_number(column).tolist() == numbers
+    assert one_number(np.full(1000, 7)).strides == (0,)
+    assert narrow(np.array([1, 2])).dtype == np.int32
 
 
-@given(RUNS)
-def test_order_counts(runs: list[list[int]]) -> None:
-    pieces = side_by_side(columns(runs))[::-1]
-    assert joined(pieces).tolist() == sum(runs[::-1], [])
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=5))
+def test_marked_rows_are_chosen(rows: list[tuple[int, bool]]) -> None:
+    column, marked = np.array([n for n, _ in rows]), np.array([m for _, m in rows])
+    assert chosen(column, marked).tolist() == [n for n, m in rows if m]
+    assert chosen(constant(7, len(rows)), marked).tolist() == [7 for _, m in rows if m]
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, -1, 7, 1 << 40]), st.integers(0, 3)), max_size=5))

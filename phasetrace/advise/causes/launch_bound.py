@@ -18,7 +18,7 @@ from phasetrace.analyze.machine import slowest_step_ns
 from phasetrace.analyze.physics import bytes_of
 from phasetrace.analyze.rates import decode_rows
 from phasetrace.analyze.step_table import UNKNOWN
-from phasetrace.model import Goal, Part, Phase
+from phasetrace.model import Goal, Part, Phase, chosen
 from phasetrace.semconv import Cause
 
 WORDS = Words(
@@ -56,11 +56,11 @@ def in_steps(evidence: Evidence) -> Seen | None:
     if evidence.share(decode) < OWNS or evidence.step is None:
         return None
     used = decode_rows([r.request for r in evidence.requests], evidence.table)
-    device = evidence.table.device_ns[used]
-    length = (evidence.table.end_ns - evidence.table.begin_ns)[used]
+    device = chosen(evidence.table.device_ns, used)
     known = device != UNKNOWN
-    if known.mean() >= OWNS and device[known].sum() < (1 - IDLE_DEVICE) * length[known].sum():
-        busy = float(device[known].sum() / length[known].sum())
+    length = evidence.table.length_ns[used][known] if known.mean() >= OWNS else device[:0]
+    if device[known].sum() < (1 - IDLE_DEVICE) * length.sum():
+        busy = float(device[known].sum() / length.sum())
         return _waits_for_host(
             evidence,
             f"the device works {percent(busy)} of a step, and waits for the host in the rest",

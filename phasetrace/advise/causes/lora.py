@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from phasetrace.advise.evidence import Evidence
@@ -78,7 +80,7 @@ def _waiting(evidence: Evidence, waited: float) -> Seen:
     )
 
 
-def _with_and_without(chunks: tuple[Steps, ...]) -> tuple[float, float] | None:
+def _with_and_without(chunks: Sequence[Steps]) -> tuple[float, float] | None:
     """Median length of decode steps with adapters, and of those without that hold as many sequences."""
     rows = [
         np.stack([s.end_ns - s.begin_ns, s.running, s.computed_tokens, s.adapters], axis=1)

@@ -15,9 +15,9 @@ from phasetrace.advise.table.told import Told, modelled, tried
 from phasetrace.advise.table.view import View
 from phasetrace.advise.words import count, percent, seconds
 from phasetrace.analyze.non_negative import non_negative
-from phasetrace.analyze.rates import FORWARD, LEAST_RANGE
+from phasetrace.analyze.rates import LEAST_RANGE
 from phasetrace.analyze.step_table import UNKNOWN
-from phasetrace.model import Goal, Ints, Phase
+from phasetrace.model import Goal, Ints, Part, Phase
 from phasetrace.semconv import Cause
 
 WORDS = Words(
@@ -47,7 +47,8 @@ def in_steps(evidence: Evidence) -> Seen | None:
         return None
     rows = [rows for r in affected if (rows := decode_rows_of(evidence, r))]
     computed = np.concatenate([evidence.table.computed_tokens[r.begin : r.end] for r in rows])
-    forward = np.concatenate([evidence.table.parts[r.begin : r.end, FORWARD] for r in rows])
+    forwards = evidence.table.parts.column(Part.FORWARD)
+    forward = np.concatenate([forwards[r.begin : r.end] for r in rows])
     sequences = max(1, len(affected[0].request.sequences))
     known = computed != UNKNOWN
     spent = float(forward.sum())

@@ -129,9 +129,8 @@ def _running_while_waiting(waiting: list[Request], table: StepTable) -> Ints:
         stream = table.streams.get((request.process, request.stream or 0))
         if stream is None or request.received_ns is None or request.scheduled_ns is None:
             continue
-        begin = int(table.end_ns[stream.begin : stream.end].searchsorted(request.received_ns, side="right"))
-        end = int(table.begin_ns[stream.begin : stream.end].searchsorted(request.scheduled_ns))
-        found.append(table.running[stream.begin + begin : stream.begin + end])
+        begin = table.ending_after(stream, request.received_ns)
+        found.append(table.running[begin : table.beginning_before(stream, request.scheduled_ns)])
     running = np.concatenate(found)
     known: Ints = running[running != UNKNOWN]
     return known

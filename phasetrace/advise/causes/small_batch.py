@@ -97,7 +97,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
 def _served(evidence: Evidence) -> Seen | Measure | None:
     """An engine that batches by itself, and is given few requests at a time."""
     table, shared = evidence.table, evidence.shared
-    length = (table.end_ns - table.begin_ns).astype(np.float64)
+    length = table.length_ns.astype(np.float64)
     known = table.running > 0
     if not known.any() or evidence.phase_ns(Phase.QUEUE) >= WAITING * evidence.total_ns:
         return None  # requests wait already: what they wait for is what to change

@@ -86,7 +86,7 @@ def _gaps(b: Breakdown, table: StepTable, blocks: int) -> Iterator[Weighted]:
     end = max(r.request.finished_ns or r.request.arrival_ns for r in b.requests)
     for end_ns, gap_ns, tokens in token_gaps([r.request for r in b.requests], table).by_end(table):
         place = (end_ns - begin) * blocks // max(1, end - begin)
-        yield gap_ns, tokens.astype(float), np.clip(place, 0, blocks - 1)
+        yield gap_ns.astype(float), tokens.astype(float), np.clip(place, 0, blocks - 1)
 
 
 def _off(sides: Sides, part: float, paired: bool) -> tuple[float, float] | None:

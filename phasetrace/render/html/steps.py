@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from phasetrace.analyze.step_table import Rows, StepTable
+from phasetrace.analyze.step_rows import Rows
+from phasetrace.analyze.step_table import StepTable
 from phasetrace.model import Ints, Recording, Request, RequestBreakdown, Steps
 from phasetrace.render.html.columns import TICK_NS, UNKNOWN, packed
 
@@ -44,7 +45,7 @@ class Kept:
 
 def kept(slowest: Iterable[RequestBreakdown], table: StepTable) -> Kept:
     """All steps where they are few enough, else those of the slowest requests."""
-    count = len(table.index)
+    count = len(table)
     chosen = np.ones(count, np.bool_)
     if count > MOST_STEPS:
         chosen[:] = False
@@ -77,7 +78,7 @@ def content(recording: Recording, table: StepTable, kept: Kept, start: int) -> d
     }
     known = {name: packed(c) for name, c in columns.items() if (c > 0).any()}
     return {
-        "left_out": len(table.index) - len(kept.rows),
+        "left_out": len(table) - len(kept.rows),
         "end": packed(end),
         "idle": packed(begin - np.concatenate([end[:1] * 0, end[:-1]])),
         **known,
@@ -91,7 +92,7 @@ def _column(chunks: Iterable[Steps], name: str) -> Ints:
 
 def prompt_tokens(requests: Iterable[Request], table: StepTable) -> Ints:
     """Positions of prompts that each step computed."""
-    found: Ints = np.zeros(len(table.index), np.int64)
+    found: Ints = np.zeros(len(table), np.int64)
     for request in requests:
         stream = _stream(request, table)
         if stream is None:
