@@ -12,7 +12,7 @@ Noun = TypeVar("Noun")
 def noun(cls: type[Noun]) -> type[Noun]:
     """A dataclass that is frozen for the type checker, which forbids whoever sets a field.
 
-    One that is frozen while it runs sets each of its own fields by a call: a request takes six times as long
-    to make, a third of what reading one takes.
+    One that is frozen while it runs sets each of its own fields by a call: a request, with 40 of them, takes
+    over four times as long to make.
     """
     return dataclass(slots=True)(cls)
