@@ -70,10 +70,16 @@ def command(
     other, other_steps = diagnosed(after, Goal(goal) if goal else None)
     if other.goal is not one.goal:
         other, other_steps = diagnosed(after, one.goal)
-    found = compare(one, other, (steps, other_steps), (Path(before).name, Path(after).name))
+    found = compare(one, other, (steps, other_steps), called(before, after))
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
     return FOUND if limits and fail_on_worse.fails(found, limits) else 0
+
+
+def called(before: str, after: str) -> tuple[str, str]:
+    """The names of the files; their paths where both are called alike."""
+    names = Path(before).name, Path(after).name
+    return names if names[0] != names[1] else (before, after)
 
 
 def diagnosed(source: str, goal: Goal | None) -> tuple[Diagnosis, StepTable]:

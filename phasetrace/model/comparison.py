@@ -35,6 +35,7 @@ class Matched(StrEnum):
     """How like was compared with like."""
 
     PAIRS = "pairs"  # the same prompts, by length and order
+    PROMPTS = "prompts"  # the same prompts, put into other requests: all with all
     CLASSES = "classes"  # requests of about the same prompt and answer length, in BEFORE's proportions
     ALL = "all"  # all with all: lengths are unknown, or nothing is alike
 
@@ -128,7 +129,8 @@ class FindingChange:
     before: Finding | None
     after: Finding | None
     measured: float | None = None  # in the unit of the prediction before
-    inside: bool | None = None  # of the predicted interval
+    at_share: float | None = None  # the same with as much of the machine as before, where that differed
+    inside: bool | None = None  # of the predicted interval: one of these, or what lies between them
 
 
 @dataclass(frozen=True, slots=True)

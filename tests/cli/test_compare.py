@@ -95,6 +95,15 @@ def test_a_trace_is_no_worse_than_itself(trace: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("no difference seen: ")
 
 
+def test_files_that_are_called_alike_are_told_by_their_paths(before: Path, capsys: Captured) -> None:
+    other = before.parent / "other" / before.name
+    other.parent.mkdir()
+    other.write_bytes(before.read_bytes())
+    assert main(["compare", str(before), str(other), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [report[side]["name"] for side in ("before", "after")] == [str(before), str(other)]
+
+
 def test_a_table_has_no_noise_to_tell(before: Path, tmp_path: Path, capsys: Captured) -> None:
     table = tmp_path / "table.json"
     table.write_text(json.dumps({"phasetrace": "summary/1", "groups": [{"ttft_s": 1.0}]}))

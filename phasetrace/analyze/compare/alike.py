@@ -2,7 +2,8 @@
 
 Two runs of the same prompts give pairs: prompts are told by how many a request holds and by their length,
 equal ones by their order (hashes of prompts have a salt of their own in each run, and cannot be compared).
-Else requests are put into classes of prompt length, and those of AFTER count as often as BEFORE's do.
+Where the same prompts were put into other requests (sorted, in larger batches), all stand for all. Else
+requests are put into classes of prompt length, and those of AFTER count as often as BEFORE's do.
 """
 
 from __future__ import annotations
@@ -57,7 +58,11 @@ class Alike:
 def alike(before: Breakdown, after: Breakdown) -> Alike:
     """The closest likeness that the two have."""
     requests = before.requests, after.requests
-    return _pairs(before, after) or _classes(*requests) or _of_one_kind(Matched.ALL, *requests)
+    if found := _pairs(before, after):
+        return found
+    if same_prompts(*requests):
+        return _of_one_kind(Matched.PROMPTS, *requests)
+    return _classes(*requests) or _of_one_kind(Matched.ALL, *requests)
 
 
 def prompt_length(request: Request) -> float | None:
@@ -65,6 +70,15 @@ def prompt_length(request: Request) -> float | None:
     lengths = [sequence.prompt_tokens for sequence in request.sequences]
     known = [length for length in lengths if length is not None]
     return sum(known) / len(known) if known and len(known) == len(lengths) else None
+
+
+def same_prompts(before: Sequence[RequestBreakdown], after: Sequence[RequestBreakdown]) -> bool:
+    """Whether both hold prompts of the same lengths, whichever request each is in."""
+    one, other = (
+        Counter(s.prompt_tokens for r in side for s in r.request.sequences) for side in (before, after)
+    )
+    known = None not in one and None not in other
+    return known and (one & other).total() >= SAME_PROMPTS * max(one.total(), other.total(), 1)
 
 
 def _pairs(before: Breakdown, after: Breakdown) -> Alike | None:

@@ -57,7 +57,7 @@ def compare(
         mix,
         metrics,
         phase_changes(found),
-        tuple(finding_changes(before, after, bare.of_goal())),
+        tuple(finding_changes(before, after, bare.of_goal(), machine)),
         knobs,
         tuple(measured_differently(tables)),
         starved,

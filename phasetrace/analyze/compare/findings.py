@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from phasetrace.model import Diagnosis, Fate, Finding, FindingChange, MetricChange, Word
+from phasetrace.model import Diagnosis, Fate, Finding, FindingChange, MetricChange, Prediction, Word
 from phasetrace.semconv import Cause
 
 NO_FAULT = (Cause.HEALTHY, Cause.UNKNOWN)
@@ -13,9 +14,11 @@ UNIT = {"ttft_s": S, "tpot_s": S, "e2e_s": S, "throughput_tok_s": 1.0}  # of the
 
 
 def finding_changes(
-    before: Diagnosis, after: Diagnosis, of_goal: MetricChange | None
+    before: Diagnosis, after: Diagnosis, of_goal: MetricChange | None, machine: float = 1.0
 ) -> Iterator[FindingChange]:
     """In the order of the diagnoses: those before, then what came.
+
+    `machine` is how many times better AFTER would be with BEFORE's share of it.
 
     What was predicted of one fix says nothing of several: it is held against what came of the first only.
     """
@@ -24,13 +27,22 @@ def finding_changes(
     tried = before.cause if before.cause in was else first
     for cause, finding in was.items():
         measured = _measured(finding, of_goal) if cause == tried else None
-        promised = finding.prediction
-        inside = promised.low <= measured <= promised.high if promised and measured is not None else None
         fate = Fate.STAYED if cause in now else Fate.GONE
-        yield FindingChange(cause, fate, finding, now.get(cause), measured, inside)
+        yield _held(
+            FindingChange(cause, fate, finding, now.get(cause), measured), finding.prediction, machine
+        )
     for cause, finding in now.items():
         if cause not in was:
             yield FindingChange(cause, Fate.CAME, None, finding)
+
+
+def _held(f: FindingChange, promised: Prediction | None, machine: float) -> FindingChange:
+    """Against what was predicted."""
+    if promised is None or f.measured is None:
+        return f
+    at_share = f.measured * machine if promised.metric == "throughput_tok_s" else f.measured / machine
+    inside = min(f.measured, at_share) <= promised.high and max(f.measured, at_share) >= promised.low
+    return replace(f, at_share=at_share if machine != 1.0 else None, inside=inside)
 
 
 def _faults(findings: Sequence[Finding]) -> dict[str, Finding]:

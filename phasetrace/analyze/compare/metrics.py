@@ -67,7 +67,9 @@ def _word(by_chance: tuple[float, float], with_machine: tuple[float, float]) -> 
 def _enough(requests: int, off: tuple[float, float]) -> int:
     """How many requests would narrow the interval to what matters: it shrinks with their square root."""
     times = SPARE * math.log(off[1] / off[0]) / 2 / math.log(SEEABLE / (1 + RUNS_DIFFER))
-    return math.ceil(requests * max(1.0, times) ** 2 / 10) * 10
+    needed = requests * max(1.0, times) ** 2
+    size = 10.0 ** max(1, math.floor(math.log10(needed)) - 1)  # two digits: it is no more than a guess
+    return int(math.ceil(needed / size) * size)
 
 
 def _reach_one(bounds: tuple[float, float]) -> bool:

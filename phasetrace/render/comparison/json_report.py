@@ -121,6 +121,7 @@ def _finding(f: FindingChange) -> Json:
         "after": _found(f.after),
         "prediction": prediction(f.before.prediction) if f.before else None,
         "measured": finite(f.measured),
+        "at_share": finite(f.at_share),
         "inside": f.inside,
     }
 

@@ -80,7 +80,10 @@ def fate(f: FindingChange) -> str:
     if promised is None or f.measured is None:
         return said
     inside = "inside" if f.inside else "outside"
-    return f"{said}; predicted {units.gain(promised)}; measured {_in_unit(promised, f.measured)}: {inside}"
+    measured = _in_unit(promised, f.measured)
+    if f.at_share is not None:
+        measured += f" ({_in_unit(promised, f.at_share)} with as much of the CPUs as before)"
+    return f"{said}; predicted {units.gain(promised)}; measured {measured}: {inside}"
 
 
 def _in_unit(promised: Prediction, measured: float) -> str:
@@ -93,7 +96,11 @@ def likeness(c: Comparison) -> Iterator[str]:
     """What was compared with what, and what else than the system differs."""
     mix = c.mix
     yield _matched(mix)
-    if mix.prompt_tokens and mix.matched is not Matched.PAIRS and (said := _longer(*mix.prompt_tokens)):
+    if (
+        mix.prompt_tokens
+        and mix.matched in (Matched.CLASSES, Matched.ALL)
+        and (said := _longer(*mix.prompt_tokens))
+    ):
         yield f"Prompts are {said} in AFTER."
     if mix.prompts and mix.prompts[0] != mix.prompts[1]:
         yield (
@@ -117,8 +124,10 @@ def _matched(mix: Mix) -> str:
     of = f"{before:,} of {mix.requests[0]:,} requests with {after:,} of {mix.requests[1]:,}"
     if mix.matched is Matched.PAIRS:
         return f"The same prompts, by length and order: {before:,} pairs."
+    if mix.matched is Matched.PROMPTS:
+        return "The same prompts, by length, put into other requests: all are compared with all."
     if mix.matched is Matched.CLASSES:
-        return f"Other prompts: compared by class of prompt length, in BEFORE's proportions ({of})."
+        return f"Other requests: compared by class of prompt length, in BEFORE's proportions ({of})."
     if mix.prompt_tokens is None:
         return "Prompt lengths are not known, and so neither is whether the requests were alike."
     return "Prompts of other lengths: nothing is alike, and no difference says anything of the system."

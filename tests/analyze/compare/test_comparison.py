@@ -1,13 +1,16 @@
 """What a comparison says: whether it helped, where, and whether the requests or the system changed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from phasetrace.analyze.compare import comparison
-from phasetrace.model import Comparison, Fate, Goal, Matched, MetricChange, Statistic, Word
+from phasetrace.analyze.compare.findings import finding_changes
+from phasetrace.model import Comparison, Fate, Goal, Matched, MetricChange, Recording, Statistic, Word
+from phasetrace.model import Sequence as Row
 from tests.advise.server import load, serve
-from tests.analyze.compare.runs import compared, run
+from tests.analyze.compare.runs import compared, diagnosed, run
 
 VARIED = [16, 40, 64, 90, 128]
 OTHERS = [15, 42, 60, 95, 120]
@@ -90,6 +93,28 @@ def test_pairs_are_found_whatever_the_order_and_without_what_failed() -> None:
     c = compared(run(25, prompts=VARIED), run(25, prompts=VARIED[::-1], failed=1, seed=1))
     assert c.mix.matched is Matched.PAIRS and c.mix.compared == (24, 24)
     assert words(c)["ttft_ns"] is Word.SAME
+
+
+def test_the_same_prompts_in_other_requests_are_alike() -> None:
+    def batches(prompts: list[int], rows: int, **fields: Any) -> Recording:
+        """Each batch takes as long as its longest prompt."""
+        chunks = [prompts[at : at + rows] for at in range(0, len(prompts), rows)]
+        made = run(
+            len(chunks), prompts=[max(chunk) for chunk in chunks], prefill_ms=0, per_token_ms=5, **fields
+        )
+        requests = [
+            replace(r, sequences=tuple(Row(prompt_tokens=n, output_tokens=9) for n in chunk))
+            for r, chunk in zip(made.requests, chunks, strict=True)
+        ]
+        return replace(made, requests=tuple(requests))
+
+    mixed = [10, 90] * 24
+    in_order = compared(batches(mixed, 4), batches(sorted(mixed), 4, seed=1), Goal.THROUGHPUT)
+    assert in_order.mix.matched is Matched.PROMPTS and in_order.mix.compared == (12, 12)
+    assert metric(in_order, "throughput_tok_s").ratio > 1.5 and Word.UNLIKE not in words(in_order).values()
+    larger = compared(batches(mixed, 2), batches(mixed, 8, seed=1))
+    assert larger.mix.prompts == (2, 8)
+    assert words(larger)["e2e_ns"] is Word.UNLIKE and words(larger)["throughput_tok_s"] is Word.BETTER
 
 
 def test_other_prompts_are_compared_by_class_of_length() -> None:
@@ -185,6 +210,21 @@ def test_a_finding_that_went_is_held_against_its_prediction() -> None:
     assert len(held) == 1 and held[0].before is not None and held[0].before.prediction is not None
     promised = held[0].before.prediction
     assert held[0].inside is (promised.low <= held[0].measured <= promised.high)  # type: ignore[operator]
+
+
+def test_a_prediction_is_held_against_what_as_much_of_the_machine_would_give() -> None:
+    before = diagnosed(run(answers=200, settings={"max_new_tokens": 200}))
+    promised = before.findings[0].prediction
+    assert promised is not None and promised.metric == "e2e_s"
+    for measured, machine, inside in (
+        (promised.after, 1.0, True),
+        (promised.low / 2, 1.0, False),
+        (promised.low / 2, 0.4, True),  # with less of the machine it would have taken longer
+        (promised.high * 2, 0.4, False),
+    ):
+        of_goal = MetricChange("e2e_ns", Statistic.MEAN, 1.0, measured * 1e9, 1.0, None, None, Word.BETTER)
+        (held, *_) = finding_changes(before, diagnosed(run()), of_goal, machine)
+        assert held.inside is inside and (held.at_share is None) is (machine == 1.0)
 
 
 @pytest.mark.parametrize(

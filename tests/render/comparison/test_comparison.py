@@ -70,7 +70,7 @@ def comparison(made: ModuleType, **changes: Any) -> Comparison:
         "metrics": METRICS,
         "phases": PHASES,
         "findings": (
-            FindingChange("long-output", Fate.GONE, long_output, None, 0.52, True),
+            FindingChange("long-output", Fate.GONE, long_output, None, 0.52, 0.5, True),
             FindingChange("gc-pause", Fate.STAYED, pauses, pauses),
             FindingChange("preemption", Fate.CAME, None, replace(pauses, cause="preemption", phase="decode")),
         ),
