@@ -129,7 +129,7 @@ class FindingChange:
     before: Finding | None
     after: Finding | None
     measured: float | None = None  # in the unit of the prediction before
-    at_share: float | None = None  # the same with as much of the machine as before, where that differed
+    at_share: float | None = None  # the same with as much of the machine as before, where that differs
     inside: bool | None = None  # of the predicted interval: one of these, or what lies between them
 
 

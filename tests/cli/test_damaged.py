@@ -100,6 +100,16 @@ def test_a_value_of_another_kind(trace: Path, seed: int, capsys: Captured) -> No
     check(trace, COMMANDS[seed % len(COMMANDS)], capsys)
 
 
+@pytest.mark.parametrize("seed", range(1000, 1040))
+def test_what_is_damaged_is_compared_or_refused(trace: Path, seed: int, capsys: Captured) -> None:
+    lines = [line for line in trace.read_bytes().splitlines() if b"phasetrace.tokens" not in line[:4096]]
+    documents = damaged([json.loads(line) for line in lines], seed)
+    after = trace.with_name("after.json")
+    after.write_text("\n".join(json.dumps(document) for document in documents) + "\n")
+    form = ("text", "json", "markdown")[seed % 3]
+    check(after, ["compare", "--format", form, str(trace)], capsys)
+
+
 def foreign(**fields: Any) -> bytes:
     """A trace with one span of another tool."""
     attributes = {

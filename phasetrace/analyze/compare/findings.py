@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.model import Diagnosis, Fate, Finding, FindingChange, MetricChange, Prediction, Word
 from phasetrace.semconv import Cause
 
@@ -42,7 +43,8 @@ def _held(f: FindingChange, promised: Prediction | None, machine: float) -> Find
         return f
     at_share = f.measured * machine if promised.metric == "throughput_tok_s" else f.measured / machine
     inside = min(f.measured, at_share) <= promised.high and max(f.measured, at_share) >= promised.low
-    return replace(f, at_share=at_share if machine != 1.0 else None, inside=inside)
+    differs = not 1 - RUNS_DIFFER < machine < 1 + RUNS_DIFFER
+    return replace(f, at_share=at_share if differs else None, inside=inside)
 
 
 def _faults(findings: Sequence[Finding]) -> dict[str, Finding]:
