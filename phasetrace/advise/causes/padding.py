@@ -57,7 +57,9 @@ def in_steps(evidence: Evidence) -> Seen | None:
             f"sorted by length, {left:,} of these would stay"
             if at_hand and left and not everywhere
             else None,
-            f"{count(after_end, 'row')} of decode were computed after their own end of sequence",
+            f"{count(after_end, 'row')} of decode were computed after their own end of sequence"
+            if after_end
+            else None,
         ),
         fix="Pad to the longest prompt of the batch, not to a fixed length."
         if everywhere
