@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.cli import fail_on_worse, inputs, terminal
+from phasetrace.cli.percent import Percent
 from phasetrace.collector import without_collections
 from phasetrace.errors import NothingRecordedError, UsageError
 from phasetrace.model import Comparison, Diagnosis, Goal, Table
@@ -29,6 +31,13 @@ Render = Callable[[Comparison, terminal.Shown], str]
     "--goal",
     type=click.Choice([goal.value for goal in Goal]),
     help="The metric to judge by. [default: what BEFORE suggests]",
+)
+@click.option(
+    "--runs-differ",
+    type=Percent(),
+    metavar="SHARE",
+    default=RUNS_DIFFER,
+    help="By how much two runs differ with nothing changed, on this machine. [default: 5%]",
 )
 @click.option(
     "--format",
@@ -52,6 +61,7 @@ def command(
     before: str,
     after: str,
     goal: str | None,
+    runs_differ: float,
     form: str | None,
     output: Path | None,
     limits: tuple[fail_on_worse.Limit, ...] | None,
@@ -70,7 +80,7 @@ def command(
     other, other_steps = diagnosed(after, Goal(goal) if goal else None)
     if other.goal is not one.goal:
         other, other_steps = diagnosed(after, one.goal)
-    found = compare(one, other, (steps, other_steps), called(before, after))
+    found = compare(one, other, (steps, other_steps), called(before, after), runs_differ)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
     return FOUND if limits and fail_on_worse.fails(found, limits) else 0

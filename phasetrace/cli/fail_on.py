@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import click
 
+from phasetrace.cli.percent import percent
 from phasetrace.model import Diagnosis, Finding
 from phasetrace.semconv import Cause
 
@@ -27,7 +26,7 @@ class FailOn(click.ParamType[tuple[str, ...]]):
         items = tuple(item.strip() for item in str(value).split(","))
         known = {ANY, *(cause.value for cause in Cause)}
         for item in items:
-            if item not in known and _percent(item) is None:
+            if item not in known and percent(item) is None:
                 self.fail(f"{item!r} is none of these; {HOW}", param, ctx)
         return items
 
@@ -40,10 +39,10 @@ def fails(diagnosis: Diagnosis, items: tuple[str, ...]) -> bool:
 def _fails(d: Diagnosis, item: str) -> bool:
     if item == ANY:
         return d.cause not in FINE
-    percent = _percent(item)
-    if percent is None:
+    share = percent(item)
+    if share is None:
         return item == d.cause or any(item == f.cause for f in d.findings)
-    return any(_gain(f) >= percent / 100 - ROUNDING for f in d.findings)
+    return any(_gain(f) >= share - ROUNDING for f in d.findings)
 
 
 def _gain(f: Finding) -> float:
@@ -51,13 +50,3 @@ def _gain(f: Finding) -> float:
     if f.prediction is None or not f.prediction.ratio > 1:
         return 0.0
     return 1 - 1 / f.prediction.ratio
-
-
-def _percent(item: str) -> float | None:
-    if not item.endswith("%"):
-        return None
-    try:
-        percent = float(item[:-1])
-    except ValueError:
-        return None
-    return percent if math.isfinite(percent) else None

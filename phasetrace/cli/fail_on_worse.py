@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from phasetrace.cli.percent import percent
 from phasetrace.model import Comparison, Fate, Goal, MetricChange, Word
 from phasetrace.semconv import Cause
 
@@ -38,11 +39,11 @@ class FailOnWorse(click.ParamType[tuple[Limit, ...]]):
         found = []
         for item in str(value).split(","):
             name, given, by = (part.strip() for part in item.partition("="))
-            percent = _percent(by) if given else 0.0
+            share = percent(by) if given else 0.0
             cause = name in {each.value for each in Cause} and not given
-            if percent is None or not (cause or name in (GOAL, ANY, *METRICS)):
+            if share is None or share < 0 or not (cause or name in (GOAL, ANY, *METRICS)):
                 self.fail(f"{item.strip()!r} is none of these; {HOW}", param, ctx)
-            found.append(Limit(name, percent))
+            found.append(Limit(name, share))
         return tuple(found)
 
 
@@ -69,11 +70,3 @@ def _worse_by(m: MetricChange) -> float:
     if m.metric.endswith("tok_s"):
         return 1 - m.ratio
     return 1 / m.ratio - 1 if m.ratio > 0 else math.inf
-
-
-def _percent(text: str) -> float | None:
-    try:
-        percent = float(text.removesuffix("%")) if text.endswith("%") else math.nan
-    except ValueError:
-        return None
-    return percent / 100 if math.isfinite(percent) and percent >= 0 else None

@@ -90,6 +90,16 @@ def test_fail_on_sets_the_exit_code_and_still_prints(
     assert capsys.readouterr().out.startswith("worse: TPOT")
 
 
+def test_runs_may_differ_by_more(before: Path, after: Path, capsys: Captured) -> None:
+    arguments = ["compare", str(before), str(after), "--goal", "tpot", "--format", "json", "--runs-differ"]
+    assert main([*arguments, "100%"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["word"], report["runs_differ"]) == ("no difference seen", 1.0)
+    for mistake in ("0.1", "-1%", "x%"):
+        assert main([*arguments, mistake]) == 2
+        assert "as in 10%" in capsys.readouterr().err
+
+
 def test_a_trace_is_no_worse_than_itself(trace: Path, capsys: Captured) -> None:
     assert main(["compare", str(trace), str(trace), "--fail-on", "any"]) == 0
     assert capsys.readouterr().out.startswith("no difference seen: ")

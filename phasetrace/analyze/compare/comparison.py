@@ -14,6 +14,7 @@ from phasetrace.analyze.compare.metrics import SHAPE, mean_changes, noise_of
 from phasetrace.analyze.compare.percentiles import percentile_changes
 from phasetrace.analyze.compare.phases import phase_changes
 from phasetrace.analyze.host_use import host_use
+from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.analyze.step_table import StepTable
 from phasetrace.analyze.tokens import prompts
 from phasetrace.model import (
@@ -30,11 +31,16 @@ CAPS = ("max_tokens", "max_new_tokens", "max_length")
 
 
 def compare(
-    before: Diagnosis, after: Diagnosis, steps: tuple[StepTable, StepTable], names: tuple[str, str]
+    before: Diagnosis,
+    after: Diagnosis,
+    steps: tuple[StepTable, StepTable],
+    names: tuple[str, str],
+    runs_differ: float = RUNS_DIFFER,
 ) -> Comparison:
     """What changed from one to the other; each of them has at least one diagnosed request.
 
-    `steps` are the tables of their recordings' steps, `names` is what the two are called.
+    `steps` are the tables of their recordings' steps, `names` is what the two are called;
+    two runs differ by the share `runs_differ` with nothing changed.
     """
     both = before.breakdown, after.breakdown
     tables = table_of(both[0], steps[0]), table_of(both[1], steps[1])
@@ -43,7 +49,7 @@ def compare(
     mix = _mix(found, both, tables, knobs)
     starved = _starved(both)
     machine = _machine(starved, knobs)
-    noise = noise_of(found, (_at_once(tables[0]), _at_once(tables[1])), machine)
+    noise = noise_of(found, (_at_once(tables[0]), _at_once(tables[1])), machine, runs_differ)
     failures = failure_change(*both)
     metrics = (
         *mean_changes(found, noise, mix),
@@ -62,6 +68,7 @@ def compare(
         tuple(measured_differently(tables)),
         starved,
         widened=machine != 1.0,
+        runs_differ=runs_differ,
         names=names,
     )
 

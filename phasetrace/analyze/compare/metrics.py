@@ -16,9 +16,8 @@ from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.analyze.token_gaps import Floats
 from phasetrace.model import Ints, MetricChange, Mix, Statistic, Word
 
-# Times: what saves 15 % is worth a change (1.18x), beside what runs differ by. An interval that reaches
-# further would have hidden it.
-SEEABLE = 1.25
+# Times: what saves 15 % is worth a change; chance that reaches further would have hidden it
+SEEABLE = 1 / (1 - 0.15)
 SPARE = 1.6  # times the interval expected of more requests: that of few is no more than a guess
 HIGHER_IS_BETTER = "throughput_tok_s"
 OF_A_REQUEST = ("ttft_ns", "e2e_ns")  # grow with the prompts and answers that a request holds
@@ -32,6 +31,7 @@ class Noise:
     blocks: tuple[Ints, Ints]  # of the compared requests
     paired: bool
     machine: float = 1.0  # times better that AFTER would be with BEFORE's share of the machine
+    runs_differ: float = RUNS_DIFFER
 
     def change(
         self,
@@ -47,26 +47,25 @@ class Noise:
         if off is None:
             return MetricChange(metric, statistic, before, after, ratio, None, None, Word.FEW)
         low, high = off if metric != HIGHER_IS_BETTER else (1 / off[1], 1 / off[0])
-        low, high = ratio * low / (1 + RUNS_DIFFER), ratio * high * (1 + RUNS_DIFFER)
+        low, high = ratio * low / (1 + self.runs_differ), ratio * high * (1 + self.runs_differ)
         wide = low * min(1.0, self.machine), high * max(1.0, self.machine)
-        word = Word.UNLIKE if unlike else _word((low, high), wide)
+        word = Word.UNLIKE if unlike else _word((low, high), wide, off)
         enough = _enough(min(map(len, self.blocks)), off) if word is Word.FEW else None
         return MetricChange(metric, statistic, before, after, ratio, *wide, word, enough)
 
 
-def _word(by_chance: tuple[float, float], with_machine: tuple[float, float]) -> Word:
-    """Of the ratio that lies between two bounds: what runs differ by, and what the machine gave, too."""
-    if _reach_one(by_chance):
-        low, high = by_chance
-        return Word.FEW if low * SEEABLE < 1 or high > SEEABLE else Word.SAME
+def _word(runs: tuple[float, float], with_machine: tuple[float, float], off: tuple[float, float]) -> Word:
+    """Of a ratio in bounds: what runs differ by, and the machine, too; `off` is what chance leaves of it."""
+    if _reach_one(runs):
+        return Word.FEW if off[0] * SEEABLE < 1 or off[1] > SEEABLE else Word.SAME
     if _reach_one(with_machine):
         return Word.MACHINE
-    return Word.BETTER if by_chance[0] > 1 else Word.WORSE
+    return Word.BETTER if runs[0] > 1 else Word.WORSE
 
 
 def _enough(requests: int, off: tuple[float, float]) -> int:
     """How many requests would narrow the interval to what matters: it shrinks with their square root."""
-    times = SPARE * math.log(off[1] / off[0]) / 2 / math.log(SEEABLE / (1 + RUNS_DIFFER))
+    times = SPARE * math.log(off[1] / off[0]) / 2 / math.log(SEEABLE)
     needed = requests * max(1.0, times) ** 2
     size = 10.0 ** max(1, math.floor(math.log10(needed)) - 1)  # two digits: it is no more than a guess
     return int(math.ceil(needed / size) * size)
@@ -76,14 +75,14 @@ def _reach_one(bounds: tuple[float, float]) -> bool:
     return bounds[0] <= 1 <= bounds[1]
 
 
-def noise_of(alike: Alike, at_once: tuple[float, float], machine: float) -> Noise:
+def noise_of(alike: Alike, at_once: tuple[float, float], machine: float, runs_differ: float) -> Noise:
     """The blocks that requests are drawn in; `at_once` is how many ran at a time."""
     counts = len(alike.before), len(alike.after)
     if alike.paired:
         blocks = block_of_each(counts[0], max(at_once))
-        return Noise((blocks, blocks), True, machine)
+        return Noise((blocks, blocks), True, machine, runs_differ)
     one, other = (block_of_each(count, each) for count, each in zip(counts, at_once, strict=True))
-    return Noise((one, other), False, machine)
+    return Noise((one, other), False, machine, runs_differ)
 
 
 def mean_changes(alike: Alike, noise: Noise, mix: Mix) -> Iterator[MetricChange]:

@@ -50,6 +50,7 @@ def document(c: Comparison) -> Json:
         "findings": [_finding(f) for f in c.findings],
         "set": [_difference(d) for d in c.knobs],
         "measured": [_difference(d) for d in c.measured],
+        "runs_differ": c.runs_differ,
         "starved": _pair(c.starved),
         "widened_by_machine": c.widened,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.model import (
     Comparison,
     FindingChange,
@@ -151,7 +150,7 @@ def noise(c: Comparison) -> Iterator[str]:
     """What the intervals hold, and what they do not."""
     yield (
         "In brackets is what noise leaves open (95 %): blocks of neighbouring requests drawn again, and"
-        f" {100 * RUNS_DIFFER:.0f} % more either way, since two runs of one program differ by that with"
+        f" {100 * c.runs_differ:.3g} % more either way, since two runs of one program differ by that with"
         " nothing changed."
     )
     if c.starved and max(c.starved) >= NOTE_STARVED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.model import Comparison, Diagnosis, Difference, Fate, PartChange, PhaseChange, Word
 from phasetrace.render import context, units
 from phasetrace.render.comparison import sentences
@@ -71,7 +70,7 @@ def phases(c: Comparison, ink: Ink) -> list[str]:
         return []
     total = c.difference_ns
     before, after = (sum(side) for side in zip(*((p.before_ns, p.after_ns) for p in c.phases), strict=True))
-    clear = abs(total) >= max(CLEAR * largest, RUNS_DIFFER * before)
+    clear = abs(total) >= max(CLEAR * largest, c.runs_differ * before)
     rows = [_head(ink, "", "a request", "before", "after", "difference", "share" if clear else "")]
     for p in c.phases:
         mark = (ink.mark(p.phase), partial(ink.phase, p.phase))
