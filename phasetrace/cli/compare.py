@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -14,7 +14,7 @@ from phasetrace.cli import fail_on_worse, inputs, terminal
 from phasetrace.cli.percent import Percent
 from phasetrace.collector import without_collections
 from phasetrace.errors import NothingRecordedError, UsageError
-from phasetrace.model import Comparison, Diagnosis, Goal, Table
+from phasetrace.model import Breakdown, Ceilings, Comparison, Goal, Table
 
 if TYPE_CHECKING:
     from phasetrace.analyze.step_table import StepTable
@@ -66,21 +66,23 @@ def command(
     output: Path | None,
     limits: tuple[fail_on_worse.Limit, ...] | None,
 ) -> int:
-    r"""Compare two recordings: did it help, where, and is that more than noise?
+    """Compare two recordings: did it help, where, and is that more than noise?
 
     BEFORE and AFTER are traces of phasetrace or of others, or folders of them.
 
     \b
     phasetrace compare before.json after.json
     phasetrace compare before.json after.json --goal ttft --fail-on worse=10%
-    """
+    """  # noqa: D301  \b keeps click from filling the paragraph
+    from phasetrace.advise import diagnose
     from phasetrace.analyze.compare import compare
 
-    one, steps = diagnosed(before, Goal(goal) if goal else None)
-    other, other_steps = diagnosed(after, Goal(goal) if goal else None)
-    if other.goal is not one.goal:
-        other, other_steps = diagnosed(after, one.goal)
-    found = compare(one, other, (steps, other_steps), called(before, after), runs_differ)
+    one, other, wanted = read(before), read(after), Goal(goal) if goal else None
+    first = diagnose(one.breakdown, wanted, None, one.ceilings, one.steps)
+    second = diagnose(other.breakdown, wanted, None, other.ceilings, other.steps)
+    if second.goal is not first.goal:
+        second = diagnose(other.breakdown, first.goal, None, other.ceilings, other.steps)
+    found = compare(first, second, (one.steps, other.steps), called(before, after), runs_differ)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
     return FOUND if limits and fail_on_worse.fails(found, limits) else 0
@@ -92,16 +94,25 @@ def called(before: str, after: str) -> tuple[str, str]:
     return names if names[0] != names[1] else (before, after)
 
 
-def diagnosed(source: str, goal: Goal | None) -> tuple[Diagnosis, StepTable]:
-    """The diagnosis of one input, and the table of its steps.
+class Run(NamedTuple):
+    """One of the two, as a diagnosis needs it."""
+
+    breakdown: Breakdown
+    steps: StepTable
+    ceilings: Ceilings | None
+
+
+def read(source: str) -> Run:
+    """One input, broken down.
 
     Raises:
         UsageError: it is a table of numbers.
         NothingRecordedError: no request of it can be compared.
     """
-    from phasetrace import advise, analyze
+    from phasetrace import analyze
+    from phasetrace.read import stated_ceilings
 
-    recording = inputs.read_any((source,))
+    recording = inputs.read_any(inputs.asking((source,), {}))
     if isinstance(recording, Table):
         raise UsageError(
             f"{source} is a table of numbers, without requests to tell noise by; as two groups of one table,"
@@ -113,7 +124,7 @@ def diagnosed(source: str, goal: Goal | None) -> tuple[Diagnosis, StepTable]:
         raise NothingRecordedError(
             f"{source}: no request that can be compared; `phasetrace diagnose` says why"
         )
-    return advise.diagnose(breakdown, goal, table=steps), steps
+    return Run(breakdown, steps, stated_ceilings(recording))
 
 
 def renderer(form: str) -> Render:

@@ -38,7 +38,7 @@ SLOWEST: dict[str, Callable[[RequestBreakdown], float]] = {
 @click.option("--tokens", is_flag=True, help="Each of its tokens: when, with how many others, why late.")
 @click.option("--list", "listed", is_flag=True, help="List the requests, the slowest first.")
 def command(source: str, ident: str | None, by: str, tokens: bool, listed: bool) -> int:
-    r"""Show one request of a trace on a time axis, down to its tokens.
+    """Show one request of a trace on a time axis, down to its tokens.
 
     That is its phases, prefill chunks, the times between tokens, and the stalls with what or who caused them.
     Of an engine whose steps requests shared, the busiest second too: who sat in which step; and where its
@@ -52,7 +52,7 @@ def command(source: str, ident: str | None, by: str, tokens: bool, listed: bool)
     phasetrace show trace.json --list                all of them, to choose from
     phasetrace show trace.json --request 4f8dcb-3    one of them, by a piece of its id
     phasetrace show trace.json --tokens | less       down to each token
-    """
+    """  # noqa: D301  \b keeps click from filling the paragraph
     from phasetrace import analyze
     from phasetrace.render import token_times, waterfall
     from phasetrace.render.batch_timeline import busiest_second

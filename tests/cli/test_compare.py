@@ -1,7 +1,9 @@
 """`phasetrace compare` on real trace files, and one clear line for what cannot be compared."""
 
+import io
 import json
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -98,6 +100,14 @@ def test_runs_may_differ_by_more(before: Path, after: Path, capsys: Captured) ->
     for mistake in ("0.1", "-1%", "x%"):
         assert main([*arguments, mistake]) == 2
         assert "as in 10%" in capsys.readouterr().err
+
+
+def test_one_of_them_may_come_from_stdin(
+    before: Path, after: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
+    assert main(["compare", str(before), "-", "--goal", "ttft"]) == 0
+    assert capsys.readouterr().out.startswith("better: TTFT ")
 
 
 def test_a_trace_is_no_worse_than_itself(trace: Path, capsys: Captured) -> None:
