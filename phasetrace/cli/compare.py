@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.cli import fail_on_worse, inputs, terminal
 from phasetrace.cli.percent import Percent
 from phasetrace.collector import without_collections
@@ -36,7 +35,6 @@ Render = Callable[[Comparison, terminal.Shown], str]
     "--runs-differ",
     type=Percent(),
     metavar="SHARE",
-    default=RUNS_DIFFER,
     help="By how much two runs differ with nothing changed, on this machine. [default: 5%]",
 )
 @click.option(
@@ -61,7 +59,7 @@ def command(
     before: str,
     after: str,
     goal: str | None,
-    runs_differ: float,
+    runs_differ: float | None,
     form: str | None,
     output: Path | None,
     limits: tuple[fail_on_worse.Limit, ...] | None,
@@ -76,13 +74,15 @@ def command(
     """  # noqa: D301  \b keeps click from filling the paragraph
     from phasetrace.advise import diagnose
     from phasetrace.analyze.compare import compare
+    from phasetrace.analyze.noise import RUNS_DIFFER
 
+    allowed = RUNS_DIFFER if runs_differ is None else runs_differ
     one, other, wanted = read(before), read(after), Goal(goal) if goal else None
     first = diagnose(one.breakdown, wanted, None, one.ceilings, one.steps)
     second = diagnose(other.breakdown, wanted, None, other.ceilings, other.steps)
     if second.goal is not first.goal:
         second = diagnose(other.breakdown, first.goal, None, other.ceilings, other.steps)
-    found = compare(first, second, (one.steps, other.steps), called(before, after), runs_differ)
+    found = compare(first, second, (one.steps, other.steps), called(before, after), allowed)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
     terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
     return FOUND if limits and fail_on_worse.fails(found, limits) else 0

@@ -25,8 +25,6 @@ class Percent(click.ParamType[float]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read it from what the user wrote."""
-        if isinstance(value, float):  # the default
-            return value
         share = percent(str(value))
         if share is None or share < 0:
             self.fail(f"{value!r} is no share; say it in percent, as in 10%", param, ctx)

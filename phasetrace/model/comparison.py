@@ -141,13 +141,13 @@ class Comparison:
     after: Diagnosis
     mix: Mix
     metrics: tuple[MetricChange, ...]
+    runs_differ: float  # share by which intervals allow for two runs of one program
     phases: tuple[PhaseChange, ...] = ()  # the largest difference first
     findings: tuple[FindingChange, ...] = ()
     knobs: tuple[Difference, ...] = ()  # versions, model, device, settings of engine and requests
     measured: tuple[Difference, ...] = ()  # load, caches, machine: what was not set
     starved: tuple[float, float] | None = None  # of the time in which threads wanted a CPU: without one
     widened: bool = False  # intervals allow for what the machine gave to each run
-    runs_differ: float = 0.05  # share by which intervals allow for two runs of one program
     names: tuple[str, str] = ("BEFORE", "AFTER")
 
     @property

@@ -28,7 +28,7 @@ def change(
 def comparison(*metrics: MetricChange, goal: Goal = Goal.E2E, came: str = "preemption") -> Comparison:
     d = Diagnosis("healthy", "", goal, Breakdown(Recording(), ()), ())
     findings = (FindingChange(came, Fate.CAME, None, None), FindingChange("padding", Fate.GONE, None, None))
-    return Comparison(d, d, Mix(Matched.PAIRS, (9, 9), (9, 9)), metrics, findings=findings)
+    return Comparison(d, d, Mix(Matched.PAIRS, (9, 9), (9, 9)), metrics, 0.05, findings=findings)
 
 
 E2E = change("e2e_ns", 1.0, 1.1, Word.WORSE)

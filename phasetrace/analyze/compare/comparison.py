@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from phasetrace.analyze.as_table import table_of
@@ -56,19 +57,15 @@ def compare(
         *percentile_changes(found, both, steps, noise, mix),
         *((failures,) if failures else ()),
     )
-    bare = Comparison(before, after, mix, metrics)
-    return Comparison(
-        before,
-        after,
-        mix,
-        metrics,
-        phase_changes(found),
-        tuple(finding_changes(before, after, bare.of_goal(), machine)),
-        knobs,
-        tuple(measured_differently(tables)),
-        starved,
+    judged = Comparison(before, after, mix, metrics, runs_differ)
+    return replace(
+        judged,
+        phases=phase_changes(found),
+        findings=tuple(finding_changes(before, after, judged.of_goal(), machine)),
+        knobs=knobs,
+        measured=tuple(measured_differently(tables)),
+        starved=starved,
         widened=machine != 1.0,
-        runs_differ=runs_differ,
         names=names,
     )
 

@@ -91,7 +91,7 @@ def _gaps(b: Breakdown, table: StepTable, blocks: int) -> Iterator[Weighted]:
 
 def _off(sides: Sides, part: float, paired: bool) -> tuple[float, float] | None:
     used = np.flatnonzero(sides[0].sum(0) + sides[1].sum(0))
-    return interval(sides[0][:, used], sides[1][:, used], _quantile_of(used, part), paired)
+    return interval(sides[0][:, used], sides[1][:, used], _quantile_of(used, part), paired, seen=True)
 
 
 def _quantile_of(bins: Ints, part: float) -> Drawn:

@@ -42,22 +42,25 @@ def summed(columns: Floats, blocks: Ints) -> Floats:
     return sums
 
 
-def interval(before: Floats, after: Floats, statistic: Statistic, paired: bool) -> tuple[float, float] | None:
+def interval(
+    before: Floats, after: Floats, statistic: Statistic, paired: bool, seen: bool = False
+) -> tuple[float, float] | None:
     """What the ratio before / after may be off by: factors below and above 1 that bound it with 95 %.
 
     `before` and `after` are sums over blocks (blocks, columns); paired ones are drawn together. The same is
     done with blocks twice as long, and so on, and the widest holds, since nobody knows how far neighbours are
-    alike. None where there are too few blocks.
+    alike. A statistic that is one of the values `seen` lies no further than its draws. None where there are
+    too few blocks.
     """
-    found = _interval(before, after, statistic, paired)
+    found = _interval(before, after, statistic, paired, seen)
     if found is None or min(len(before), len(after)) < 2 * LEFT:
         return found
-    longer = interval(_twice_as_long(before), _twice_as_long(after), statistic, paired) or found
+    longer = interval(_twice_as_long(before), _twice_as_long(after), statistic, paired, seen) or found
     return min(found[0], longer[0]), max(found[1], longer[1])
 
 
 def _interval(
-    before: Floats, after: Floats, statistic: Statistic, paired: bool
+    before: Floats, after: Floats, statistic: Statistic, paired: bool, seen: bool
 ) -> tuple[float, float] | None:
     blocks = min(len(before), len(after))
     if blocks < FEWEST:
@@ -72,6 +75,8 @@ def _interval(
     if len(off) < DRAWS / 2 or not math.isfinite(middle):
         return None
     low, high = np.quantile(off, [(1 - COVERED) / 2, (1 + COVERED) / 2]) * stretch(blocks)
+    if seen:
+        low, high = max(low, off.min()), min(high, off.max())
     return math.exp(min(0.0, low)), math.exp(max(0.0, high))
 
 

@@ -68,6 +68,7 @@ def comparison(made: ModuleType, **changes: Any) -> Comparison:
             Matched.CLASSES, (38, 35), (40, 40), (120.0, 250.0), (120.0, 46.0), (1.0, 16.0), load_ratio=3.2
         ),
         "metrics": METRICS,
+        "runs_differ": 0.05,
         "phases": PHASES,
         "findings": (
             FindingChange("long-output", Fate.GONE, long_output, None, 0.52, 0.5, True),
