@@ -11,6 +11,11 @@ from phasetrace.cli import terminal
 from phasetrace.errors import UsageError
 from phasetrace.semconv import Cause
 
+ANSWERS = (Cause.HEALTHY, Cause.UNKNOWN, Cause.DATA_DEFECT)  # no fix was made that a second run could show
+COMPARE = """
+Record again after the change, and let `phasetrace compare BEFORE AFTER` say whether it is more than noise.
+"""
+
 
 @click.command(short_help="Print the page on a cause, or list all causes.")
 @click.argument("cause", required=False)
@@ -57,5 +62,5 @@ def page(cause: Cause) -> str:
 
     path = files("phasetrace.advise").joinpath("pages", f"{cause}.md")
     if path.is_file():
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8") + ("" if cause in ANSWERS else COMPARE)
     return f"# {cause}\n\n{cause.meaning[0].upper()}{cause.meaning[1:]}.\n"

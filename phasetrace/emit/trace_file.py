@@ -110,8 +110,23 @@ def pieces(path: Path) -> list[Path]:
 def keep_existing(path: Path) -> None:
     """Move files that are in the way to the next free number: trace.1.json, then trace.2.json."""
     existing = [piece for piece in pieces(path) if piece.is_file() and piece.stat().st_size]  # no device
-    number = 1
-    while pieces(kept := path.with_suffix(f".{number}{path.suffix}")):
-        number += 1
+    kept = _numbered(path, _free_number(path))
     for piece in existing:
         os.rename(piece, kept if piece == path else earlier(kept))
+
+
+def kept_last(path: Path) -> Path | None:
+    """The file that was moved out of the way of `path` last; None where none was."""
+    number = _free_number(path) - 1
+    return _numbered(path, number) if number else None
+
+
+def _free_number(path: Path) -> int:
+    number = 1
+    while pieces(_numbered(path, number)):
+        number += 1
+    return number
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_suffix(f".{number}{path.suffix}")

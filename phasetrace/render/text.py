@@ -37,19 +37,26 @@ def diagnosis(d: Diagnosis, width: int = 80, color: bool = False, ascii: bool = 
 
 
 def run_summary(
-    d: Diagnosis, traces: Sequence[str], width: int = 80, color: bool = False, ascii: bool = False
+    d: Diagnosis,
+    traces: Sequence[str],
+    width: int = 80,
+    color: bool = False,
+    ascii: bool = False,
+    before: str | None = None,
 ) -> str:
-    """What `phasetrace run` leaves on the terminal: phases, verdict, coverage, own cost, next command."""
+    """What `phasetrace run` leaves on the terminal: phases, verdict, coverage, own cost, next commands.
+
+    `before` is the trace of an earlier run, where there is one to compare with.
+    """
     ink = Ink(width, color, ascii)
     finding = context.leading(d)
     lines = verdict(d, ink)
     if finding and finding.prediction:
         lines += ink.wrap(f"{finding.recommendation} Predicted: {units.gain(finding.prediction)}.")
-    blocks = (
-        phases(d.breakdown, ink, parts=False),
-        lines,
-        [*seen(d, ink), f"next: phasetrace diagnose {ink.say(shlex.join(traces))}"],
-    )
+    further = [f"next: phasetrace diagnose {ink.say(shlex.join(traces))}"]
+    if before is not None and len(traces) == 1:
+        further.append(f"      phasetrace compare {ink.say(shlex.join([before, *traces]))}")
+    blocks = (phases(d.breakdown, ink, parts=False), lines, [*seen(d, ink), *further])
     return joined(blocks)
 
 

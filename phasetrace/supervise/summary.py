@@ -10,7 +10,7 @@ from pathlib import Path
 
 from phasetrace import advise, analyze
 from phasetrace.collector import without_collections
-from phasetrace.emit.trace_file import pieces
+from phasetrace.emit.trace_file import kept_last, pieces
 from phasetrace.model import Recording, Table
 from phasetrace.read import read, read_part
 from phasetrace.read import recording as together
@@ -81,4 +81,6 @@ def _of(recording: Recording, traces: Sequence[Path]) -> str:
     diagnosis = advise.diagnose(analyze.breakdown(recording, table), table=table)
     color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns
-    return "\n" + text.run_summary(diagnosis, [*map(str, traces)], width, color) + "\n"
+    earlier = kept_last(traces[-1])
+    before = str(earlier) if earlier is not None else None
+    return "\n" + text.run_summary(diagnosis, [*map(str, traces)], width, color, before=before) + "\n"

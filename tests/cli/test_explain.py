@@ -18,6 +18,12 @@ def test_every_cause_has_a_page(cause: str, capsys: pytest.CaptureFixture[str]) 
     assert cause in out.splitlines()[0]
 
 
+def test_a_fix_is_to_be_compared_and_an_answer_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    for cause, said in (("padding", True), ("healthy", False), ("unknown", False)):
+        main(["explain", cause])
+        assert ("phasetrace compare" in capsys.readouterr().out) is said
+
+
 def test_a_cause_may_be_written_as_people_write(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "No_KV cache"]) == 0
     assert "no-kv-cache" in capsys.readouterr().out

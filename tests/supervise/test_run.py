@@ -101,6 +101,12 @@ def test_summary_names_phases_and_the_next_command(runs: Runs) -> None:
     assert f"phasetrace diagnose {runs.trace}" in done.stderr
 
 
+def test_a_second_run_can_be_compared_with_the_first(runs: Runs) -> None:
+    assert "compare" not in runs.run(app("generate", 3)).stderr
+    again = runs.run(app("generate", 3))
+    assert f"phasetrace compare {runs.trace.with_name('trace.1.json')} {runs.trace}" in again.stderr
+
+
 def test_existing_trace_is_kept(runs: Runs) -> None:
     runs.trace.write_text("mine")
     runs.run(app("generate", 1))
