@@ -54,7 +54,7 @@ def in_steps(evidence: Evidence) -> Seen | None:
             f"{percent(padded / computed)} of the prompt positions computed were padding:"
             f" {padded:,} of {computed:,} in {count(len(batches), 'batch', 'batches')}",
             f"prefill of these batches took {seconds(prefill)}",
-            f"sorted by length, {left:,} of these would stay"
+            f"sorted by length, {left:,} positions of padding would stay"
             if at_hand and left and not everywhere
             else None,
             f"{count(after_end, 'row')} of decode were computed after their own end of sequence"

@@ -14,7 +14,7 @@ def test_padding() -> None:
     assert "like length" in found.recommendation
     loop = ask(padding, scenes.padding(gap_ms=1))
     assert isinstance(loop, Finding)
-    assert "sorted by length, 3,104 of these would stay" in loop.evidence
+    assert "sorted by length, 3,104 positions of padding would stay" in loop.evidence
     assert loop.ns < found.ns
     fixed = scenes.chat(rows=[Row(20, 492, 32, "length")] * 4)
     found = ask(padding, fixed)
