@@ -23,6 +23,7 @@ from phasetrace.model import (
     Phase,
     RequestBreakdown,
     StepCostModel,
+    chosen,
     recordable,
 )
 
@@ -156,7 +157,7 @@ class Evidence:
         if not self.asynchronous:
             return host_ns
         used = decode_rows([r.request for r in self.requests], self.table)
-        device = self.table.device_ns[used]
+        device = chosen(self.table.device_ns, used)
         known = device != UNKNOWN
         if not known.any() or known.mean() < KNOWN_SHARE:
             return None

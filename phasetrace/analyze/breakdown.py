@@ -45,8 +45,8 @@ def breakdown(recording: Recording, table: StepTable | None = None) -> Breakdown
     warm, diagnosed = warm_up.tell_apart(requests, one_off)
     asked = [request.request for request in diagnosed]
     gaps = token_gaps(asked, table)
-    measured, over_time = metrics.percentiles(diagnosed, gaps), pace(diagnosed, gaps, table)
-    longest = gaps.longest_ns
+    over_time, longest = pace(diagnosed, gaps, table), gaps.longest_ns
+    measured = metrics.percentiles(diagnosed, gaps)
     del gaps  # as long as the table
     late = stalls.late_tokens(asked, table, together.made, together.read_ns)
     return Breakdown(

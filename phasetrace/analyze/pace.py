@@ -40,7 +40,9 @@ def _stretch(time_ns: Ints, begin: int, end: int) -> Ints:
 
 def _spread(longest: Floats, gap_ns: Ints | Floats, first: Ints, last: Ints) -> None:
     """Raise each stretch to the gaps that reach into it."""
-    np.maximum.at(longest, last, gap_ns)
+    runs = np.flatnonzero(np.diff(last, prepend=-1))  # tokens come in order of time, mostly
+    if len(runs):
+        np.maximum.at(longest, last[runs], np.maximum.reduceat(gap_ns, runs))
     wide = np.flatnonzero(first < last)
     reach = (last - first)[wide]
     within = np.arange(reach.sum()) - np.repeat(np.cumsum(reach) - reach, reach)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phasetrace.analyze.coverage import Coverage
 from phasetrace.analyze.non_negative import non_negative
 from phasetrace.analyze.step_table import UNKNOWN, StepTable
 from phasetrace.model import Part, Phase, Request, RequestBreakdown, chosen
@@ -62,23 +63,19 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
 
 def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
     """Fitted on the forward part of the decode steps that the requests took part in."""
-    used = decode_rows(requests, table)
-    forward = table.parts.column(Part.FORWARD)
-    used &= forward > 0
+    used, times = table.parts.lasting(Part.FORWARD, decode_rows(requests, table))
     rows = chosen(table.computed_tokens, used)
     if (rows == UNKNOWN).any():
-        rows = np.where(rows == UNKNOWN, table.running[used], rows)
+        rows = np.where(rows == UNKNOWN, chosen(table.running, used), rows)
         known = rows != UNKNOWN
         used[used] = known
-        rows = rows[known]
-    times = forward[used]
-    del forward  # as long as the table
+        rows, times = rows[known], times[known]
     if len(times) == 0:
         return None
     fewest, most = int(rows.min()), int(rows.max())
-    typical = float(np.median(times))
     if len(times) < FEWEST_POINTS or most < LEAST_RANGE * fewest:
-        return StepCost(typical, None, None, fewest, most)
+        return StepCost(float(np.median(times, overwrite_input=True)), None, None, fewest, most)
+    typical = float(np.median(times))
     points = np.stack([np.ones(len(rows)), rows.astype(np.float64)], axis=1)
     fixed, per_row = non_negative(points, times.astype(np.float64))
     return StepCost(typical, fixed, per_row, fewest, most)
@@ -86,11 +83,5 @@ def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
 
 def decode_rows(requests: Iterable[Request], table: StepTable) -> npt.NDArray[np.bool_]:
     """Which steps of the table at least one of the requests decoded in."""
-    change = np.zeros(len(table) + 1, np.int32)
-    for request in requests:
-        decode = table.decode_rows(request)
-        if decode is not None:
-            change[decode.begin] += 1
-            change[decode.end] -= 1
-    used: npt.NDArray[np.bool_] = np.cumsum(change, out=change)[:-1] > 0
-    return used
+    found = (decode for request in requests if (decode := table.decode_rows(request)) is not None)
+    return Coverage(len(table), [(decode.begin, decode.end, 1) for decode in found]).rows

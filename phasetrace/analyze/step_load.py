@@ -13,7 +13,7 @@ from phasetrace.analyze.rates import decode_rows
 from phasetrace.analyze.step_model import Flags
 from phasetrace.analyze.step_parts import PART_ORDER
 from phasetrace.analyze.step_table import UNKNOWN, StepTable
-from phasetrace.model import Breakdown, Ints, Part, Request, RequestBreakdown, Steps
+from phasetrace.model import Breakdown, Ints, Part, Request, RequestBreakdown, Steps, chosen
 
 HOST = (Part.OTHER, Part.SCHEDULE, Part.OUTPUT)  # of a shared step: the device has nothing to do in them
 FULL = 0.9  # quantile over time of the KV cache's use: how full it gets, not how full it starts
@@ -65,11 +65,11 @@ def step_load(breakdown: Breakdown, requests: Sequence[RequestBreakdown], table:
 
 
 def _computed(table: StepTable, used: Flags) -> int:
-    return max(1, int(table.computed_tokens[used].clip(0).sum()))
+    return max(1, int(chosen(table.computed_tokens, used).clip(0).sum()))
 
 
 def _running(table: StepTable, used: Flags) -> float | None:
-    running = table.running[used]
+    running = chosen(table.running, used)
     known = running != UNKNOWN
     if not known.any():
         return None
@@ -98,7 +98,7 @@ def _kv_cache_usage(breakdown: Breakdown, steps: Sequence[Steps]) -> float | Non
 
 def _idle_device_s(table: StepTable, used: Flags) -> float | None:
     """Of a step, what the device's own time leaves, where that is known."""
-    device = table.device_ns[used]
+    device = chosen(table.device_ns, used)
     known = device != UNKNOWN
     if not known.any():
         return None

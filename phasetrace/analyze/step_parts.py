@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phasetrace.analyze.pauses import Stops, carve
-from phasetrace.model import NARROW, Ints, Part, StepColumns, joined, narrow
+from phasetrace.model import NARROW, Ints, Part, StepColumns, constant, joined, narrow
 
 # The order in which a step's parts run, as far as engines agree on one. A step's columns hold totals, not
 # places, so this order says which part a pause fell into and what a boundary in the middle of a step cuts
@@ -99,13 +99,35 @@ class StepParts:
     def column(self, part: Part) -> Ints:
         """Of one part in all rows."""
         found: Ints = np.zeros(self._steps.rows, self._kind)
-        starts = self._steps.starts
-        held = (h for first, last in self._some() for h in self._steps.parts(first, last))
-        for begin, end, columns in zip(starts, starts[1:], held, strict=False):
-            if part in columns:
-                found[begin:end] = columns[part]
-        found[self._carved_rows] = self._carved[:, PLACE[part]]
+        for begin, column in self._columns(part):
+            found[begin : begin + len(column)] = column
         return found
+
+    def lasting(self, part: Part, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Ints]:
+        """Of the rows that are marked, those in which the part took time, and how much."""
+        had = rows.copy()
+        found: Ints = np.zeros(np.count_nonzero(rows), self._kind)
+        at = 0
+        for begin, column in self._columns(part):
+            here = had[begin : begin + len(column)]
+            here &= column > 0
+            some = column[here]
+            found[at : at + len(some)] = some
+            at += len(some)
+        return had, found[:at]
+
+    def _columns(self, part: Part) -> Iterator[tuple[int, Ints]]:
+        """First row and column of one part, some pieces at a time."""
+        for first, last in self._some():
+            begin, end = self._steps.starts[first], self._steps.starts[last]
+            held = (h.get(part) for h in self._steps.parts(first, last))
+            sizes = (piece.size for piece in self._steps.pieces[first:last])
+            column = joined([constant(0, n) if c is None else c for c, n in zip(held, sizes, strict=True)])
+            carved = slice(*self._carved_rows.searchsorted((begin, end)))
+            if carved.start < carved.stop:
+                column = column.astype(self._kind)
+                column[self._carved_rows[carved] - begin] = self._carved[carved, PLACE[part]]
+            yield begin, column
 
     def spent(self, begin: int, end: int) -> Ints:
         """Time of each part over the rows [begin, end)."""

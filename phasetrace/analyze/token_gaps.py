@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from phasetrace.analyze.coverage import Coverage
 from phasetrace.analyze.step_rows import Rows
 from phasetrace.analyze.step_table import StepTable
-from phasetrace.model import NARROW, Ints, Request, one_number
+from phasetrace.model import NARROW, Ints, Request
 
 Floats = npt.NDArray[np.float64]
 AT_ONCE = 1 << 16  # rows of the table whose times are looked up together
@@ -48,7 +49,7 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
     add to the same steps, so this is O(steps + requests). Steps that gave several tokens a sequence share
     their time.
     """
-    change = np.zeros(len(table) + 1, np.int32)  # all of this is as long as the table: few bytes each
+    alike: list[tuple[int, int, int]] = []
     own: list[tuple[Floats, Ints, Ints]] = []
     for request in requests:
         decode = table.decode_rows(request)
@@ -58,12 +59,9 @@ def token_gaps(requests: Iterable[Request], table: StepTable) -> TokenGaps:
         if any(count.tokens != 1 for count in request.yields):
             own.append(_shared_gaps(request, decode, table, sequences))
         elif len(decode):
-            change[decode.begin] += sequences
-            change[decode.end] -= sequences
-    weights = np.cumsum(change, out=change)[:-1]
-    used = weights > 0
-    tokens = one_number(weights[used])
-    del change, weights
+            alike.append((decode.begin, decode.end, sequences))
+    covered = Coverage(len(table), alike)
+    used, tokens = covered.rows, covered.weights
     gaps = _of_rows(table, used)
     if not own:
         return TokenGaps(gaps, tokens, used, np.zeros(0, np.int64))

@@ -7,6 +7,7 @@ regrouped by significance; then zstd. A column that does not vary takes nine byt
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -21,6 +22,17 @@ _SMALL = 1 << 26  # with three bytes on top: sums over a few columns have 32 bit
 _LARGEST = 64 << 20  # of an unpacked table: a file from elsewhere must not fill memory
 
 
+class _Zstd(threading.local):
+    """Made once a thread: making them takes longer than what they do to a table."""
+
+    def __init__(self) -> None:
+        self.packer = zstandard.ZstdCompressor(write_checksum=True)
+        self.unpacker = zstandard.ZstdDecompressor()
+
+
+_ZSTD = _Zstd()
+
+
 def pack_table(columns: Sequence[Ints]) -> bytes:
     """At least one column, of at least one row, as bytes."""
     table = np.array(columns, np.int64)
@@ -30,7 +42,7 @@ def pack_table(columns: Sequence[Ints]) -> bytes:
     planes = above.view(np.uint8).reshape(*above.shape, _WIDTH)
     held = (planes[at, :, :width].T.tobytes() for at, width in enumerate(widths))
     head = struct.pack(f"<Q{len(lows)}q", table.shape[1], *lows.tolist())
-    return zstandard.ZstdCompressor(write_checksum=True).compress(b"".join((head, bytes(widths), *held)))
+    return _ZSTD.packer.compress(b"".join((head, bytes(widths), *held)))
 
 
 def unpack_table(data: bytes, count: int) -> list[Ints]:
@@ -89,6 +101,6 @@ def _unzipped(data: bytes) -> bytes:
     try:
         if not 0 <= zstandard.frame_content_size(data) <= _LARGEST:
             raise ValueError("a packed table is damaged: it does not say its size")
-        return zstandard.ZstdDecompressor().decompress(data)
+        return _ZSTD.unpacker.decompress(data)
     except zstandard.ZstdError as error:
         raise ValueError(f"a packed table is damaged: {error}") from None

@@ -36,6 +36,7 @@ from phasetrace.model import (
     Recording,
     Request,
     Samples,
+    Shelf,
     Stage,
     Stall,
     StepColumns,
@@ -185,6 +186,7 @@ class _Reading:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.steps: list[tuple[Piece, Times]] = []
+        self.shelf = Shelf()
         self.pauses: list[Pause] = []
         self.stages: list[Stage] = []
         self.samples: list[Samples] = []
@@ -230,7 +232,8 @@ class _Reading:
             self.requests.append(request_from_span(span))
 
     def _steps(self, span: Span, resource: Attributes) -> None:
-        self.steps.append(steps_from_span(span, str(resource[A.PROCESS_KEY])))
+        piece, times = steps_from_span(span, str(resource[A.PROCESS_KEY]))
+        self.steps.append((piece, times._replace(length_ns=self.shelf.put(times.length_ns))))
 
     def _pauses(self, span: Span, _: Attributes) -> None:
         self.pauses += pauses_from_span(span)

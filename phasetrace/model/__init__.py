@@ -19,7 +19,7 @@ from phasetrace.model.breakdown import (
     StallPattern,
     StepCostModel,
 )
-from phasetrace.model.columns import NARROW, Ints, chosen, constant, joined, narrow, one_number
+from phasetrace.model.columns import NARROW, Ints, Shelf, chosen, constant, joined, narrow
 from phasetrace.model.comparison import (
     Comparison,
     Difference,
@@ -68,6 +68,7 @@ __all__ = [
     "Breakdown",
     "PackedParts",
     "Piece",
+    "Shelf",
     "StepColumns",
     "Times",
     "columns_of",
@@ -130,5 +131,4 @@ __all__ = [
     "recordable",
     "chosen",
     "narrow",
-    "one_number",
 ]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.signedinteger[Any]]  # of 64 bits; of 32 where a column and its sums over parts fit
 NARROW = np.iinfo(np.int32).max
+_SHELF = 1 << 20  # numbers that are put into one piece of memory
 
 
 @lru_cache(1024)
@@ -49,7 +50,18 @@ def chosen(column: Ints, rows: npt.NDArray[np.bool_]) -> Ints:
     return column[rows]
 
 
-def one_number(column: Ints) -> Ints:
-    """The same column, kept as one number where it does not vary."""
-    varies = not len(column) or (column != column[0]).any()
-    return column if varies else constant(int(column[0]), len(column))
+class Shelf:
+    """Puts narrow columns side by side: thousands of small ones would leave holes in memory."""
+
+    def __init__(self) -> None:
+        self._room: Ints = np.zeros(0, np.int32)
+
+    def put(self, column: Ints) -> Ints:
+        """The same column; one that is wide, or one number, stays where it is."""
+        if column.dtype != np.int32 or column.strides == (0,):
+            return column
+        if len(column) > len(self._room):
+            self._room = np.empty(max(_SHELF, len(column)), np.int32)
+        place, self._room = self._room[: len(column)], self._room[len(column) :]
+        place[:] = column
+        return place

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasetrace.model import Ints, chosen, constant, joined, narrow, one_number
+from phasetrace.model import Ints, Shelf, chosen, constant, joined, narrow
 
 RUNS = st.lists(st.lists(st.integers(-(1 << 62), 1 << 62), max_size=4), max_size=5)
 
@@ -23,8 +23,7 @@ def test_joined_is_one_behind_the_other(runs: list[list[int]]) -> None:
 @given(st.lists(st.integers(-(1 << 62), 1 << 62), max_size=4))
 def test_in_little_memory_the_numbers_are_the_same(numbers: list[int]) -> None:
     column = np.array(numbers, np.int64)
-    assert narrow(column).tolist() == one_number(column).tolist() == numbers
-    assert one_number(np.full(1000, 7)).strides == (0,)
+    assert narrow(column).tolist() == numbers
     assert narrow(np.array([1, 2])).dtype == np.int32
 
 
@@ -44,3 +43,12 @@ def test_numbers_that_do_not_vary(pieces: list[tuple[int, int]]) -> None:
 def test_one_number_takes_no_memory() -> None:
     assert joined([constant(3, 10), constant(3, 20)]).strides == (0,)
     assert constant(1 << 40, 2).tolist() == [1 << 40] * 2
+
+
+@given(st.lists(st.lists(st.integers(-9, 9), max_size=4), max_size=5))
+def test_what_is_put_on_a_shelf_stays_what_it_is(runs: list[list[int]]) -> None:
+    shelf = Shelf()
+    kept = [shelf.put(np.array(run, np.int32)) for run in runs]
+    assert [column.tolist() for column in kept] == runs
+    wide = np.array([1 << 40])
+    assert shelf.put(wide) is wide
