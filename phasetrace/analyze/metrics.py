@@ -74,7 +74,7 @@ def busy_ns_each(requests: Sequence[Request]) -> list[int]:
 
 def weighted(values: Ints | Floats, weights: Ints) -> Percentiles:
     """The first value by which so many percent of all weights are reached; `values` lose their order."""
-    if (weights == weights[0]).all():
+    if weights.strides == (0,) or (weights == weights[0]).all():
         p50, p95, p99 = _equally_weighted(values, int(weights[0]))
     else:
         order = np.argsort(values)

@@ -63,7 +63,8 @@ def prefill_cost(requests: Iterable[RequestBreakdown]) -> PrefillCost | None:
 
 def step_cost(requests: Sequence[Request], table: StepTable) -> StepCost | None:
     """Fitted on the forward part of the decode steps that the requests took part in."""
-    used, times = table.parts.lasting(Part.FORWARD, decode_rows(requests, table))
+    used = decode_rows(requests, table)
+    times = table.parts.lasting(Part.FORWARD, used)
     rows = chosen(table.computed_tokens, used)
     if (rows == UNKNOWN).any():
         rows = np.where(rows == UNKNOWN, chosen(table.running, used), rows)

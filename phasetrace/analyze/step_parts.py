@@ -103,18 +103,17 @@ class StepParts:
             found[begin : begin + len(column)] = column
         return found
 
-    def lasting(self, part: Part, rows: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], Ints]:
-        """Of the rows that are marked, those in which the part took time, and how much."""
-        had = rows.copy()
+    def lasting(self, part: Part, rows: npt.NDArray[np.bool_]) -> Ints:
+        """How long a part took in each marked row in which it took any time; the others lose their mark."""
         found: Ints = np.zeros(np.count_nonzero(rows), self._kind)
         at = 0
         for begin, column in self._columns(part):
-            here = had[begin : begin + len(column)]
+            here = rows[begin : begin + len(column)]
             here &= column > 0
             some = column[here]
             found[at : at + len(some)] = some
             at += len(some)
-        return had, found[:at]
+        return found[:at]
 
     def _columns(self, part: Part) -> Iterator[tuple[int, Ints]]:
         """First row and column of one part, some pieces at a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -60,6 +61,8 @@ _STEP_COUNTS = {
     "recomputed": A.RECOMPUTED,
 }
 _UNKNOWN = -1  # of a sequence
+_FEW = ("process", "engine", "operation", "model", "mode", "finish_reason")  # of millions of requests
+_kept_once = lru_cache(1024)(str)
 
 
 def request_attributes(request: Request, models: Mapping[str, ModelFacts]) -> Attributes:
@@ -99,6 +102,7 @@ def request_from_span(span: Span) -> Request:
     """The request whose span this is."""
     attributes = span.attributes | span.kept
     known: dict[str, Any] = {name: attributes[key] for name, key in _PLAIN.items() if key in attributes}
+    known |= {name: _kept_once(value) for name in _FEW if isinstance(value := known.get(name), str)}
     known |= {name: _step_counts(attributes.get(key)) for name, key in _STEP_COUNTS.items()}
     return checked(
         Request(
