@@ -25,6 +25,7 @@ HANDED = ("first_token_ns", "first_output_ns", "finished_ns")
 FASTEST_TOKEN_NS = (
     1_000  # a sequence's tokens come from steps, and no device starts and ends a step in a microsecond
 )
+MOST_TOKENS = 1 << 30  # of a request: its attention, about their square, has to fit into 64 bits
 LONGEST_NS = 366 * 86_400 * 1_000_000_000  # a year: nobody waits so long for an answer
 OWN = "phasetrace"
 NO_CONFIG = (
@@ -116,6 +117,7 @@ def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
         yield from _disorder(request, ("sent_ns", "arrival_ns"))
     if request.first_output_ns is not None:
         yield from _disorder(request, HANDED)
+    yield from _impossible_counts(request)
     if request.status is not RequestStatus.OK:
         return
     if request.finished_ns is None:
@@ -125,7 +127,7 @@ def _faults(request: Request, broken: BrokenSteps) -> Iterator[str]:
         yield "took no time at all: impossible"
     if request.finished_ns - request.begin_ns > LONGEST_NS:
         yield "took more than a year: one of its times is wrong"
-    yield from _impossible_counts(request)
+    yield from _contradicting_counts(request)
     yield from broken.within(request)
 
 
@@ -143,8 +145,15 @@ def _impossible_counts(request: Request) -> Iterator[str]:
     for sequence in request.sequences:
         for name in ("prompt_tokens", "padding_tokens", "output_tokens"):
             count = getattr(sequence, name)
-            if count is not None and count < 0:
-                yield f"counts {count} {name.replace('_', ' ')}: impossible"
+            if count is not None and not 0 <= count < MOST_TOKENS:
+                yield f"counts {count:,} {name.replace('_', ' ')}: impossible"
+    read = sum(chunk.tokens for chunk in (*request.prefill_chunks, *request.recomputed))
+    for count, name in ((request.cached_tokens or 0, "cached"), (read, "prefilled")):
+        if not 0 <= count < MOST_TOKENS:
+            yield f"counts {count:,} {name} tokens: impossible"
+
+
+def _contradicting_counts(request: Request) -> Iterator[str]:
     longest, first, last = request.longest_output, request.first_token_ns, request.last_token_ns
     if longest is not None and longest > 1 and first is not None and last is not None:
         each = (last - first) / (longest - 1)

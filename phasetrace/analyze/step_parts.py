@@ -68,14 +68,17 @@ class StepParts:
             here = slice(*cuts.searchsorted((begin, end)))
             np.add.reduceat(parts, cuts[here] - begin, axis=0, out=self._sums[here.start + 1 : here.stop + 1])
             length = steps.length_ns(begin, end)
-            unequal.append(begin + np.flatnonzero(parts.sum(axis=1) != length))
+            wrong = parts.sum(axis=1) != length
+            if parts.min() < 0:
+                wrong |= (parts < 0).any(axis=1)
+            unequal.append(begin + np.flatnonzero(wrong))
             backwards.append(begin + np.flatnonzero(length < 0))
             largest = max(largest, int(parts.max()))
         np.cumsum(self._sums, axis=0, out=self._sums)
         self._carved_rows = np.unique(stopped.row)
         self._carved = np.concatenate(carved) if carved else np.zeros((0, len(PART_ORDER)), np.int64)
         self._kind = np.int32 if largest <= NARROW else np.int64
-        self.unequal = joined(unequal)  # rows whose parts do not add up to them
+        self.unequal = joined(unequal)  # rows that cannot be made of their parts
         self.backwards = joined(backwards)  # rows that end before they begin
 
     def of(self, begin: int, end: int) -> Ints:

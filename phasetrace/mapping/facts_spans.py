@@ -10,7 +10,7 @@ from typing import Any, cast
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, prefixed, under
 from phasetrace.mapping.step_spans import process_trace
-from phasetrace.mapping.typed import checked, packed, scalars, text_entries, texts
+from phasetrace.mapping.typed import checked, moments, packed, scalars, text_entries, texts
 from phasetrace.model import Defect, ModelFacts, Pause, Process, Recording, Stage
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -105,8 +105,8 @@ def pauses_to_spans(pauses: Iterable[Pause]) -> Iterator[Span]:
 def pauses_from_span(span: Span) -> Iterator[Pause]:
     """The pauses of one span."""
     attributes = span.attributes | span.kept
-    begins = unpack(packed(attributes[A.PAUSE_BEGIN]))
-    ends = begins + unpack(packed(attributes[A.PAUSE_DURATION]))
+    begins = moments(unpack(packed(attributes[A.PAUSE_BEGIN])))
+    ends = moments(begins + unpack(packed(attributes[A.PAUSE_DURATION])))
     detail = {n: unpack(packed(v)).tolist() for n, v in under(A.PAUSE_DETAIL, attributes).items()}
     process, kind = str(attributes[A.PROCESS_KEY]), str(attributes[A.PAUSE_KIND])
     details: dict[tuple[int, ...], dict[str, int]] = {}  # few differ

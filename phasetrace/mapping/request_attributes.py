@@ -10,7 +10,7 @@ import numpy as np
 
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, Value, prefixed, under
-from phasetrace.mapping.typed import checked, counts, integers, scalars, texts, whole_numbers
+from phasetrace.mapping.typed import checked, counts, integers, moments, scalars, texts, whole_numbers
 from phasetrace.model import (
     Interval,
     ModelFacts,
@@ -184,7 +184,7 @@ def _step_counts(data: Value | None) -> tuple[StepCount, ...]:
 def _intervals(data: Value | None) -> tuple[Interval, ...]:
     if not isinstance(data, bytes):
         return ()
-    values = unpack(data).tolist()
+    values = moments(unpack(data)).tolist()
     return tuple(Interval(b, e) for b, e in zip(values[::2], values[1::2], strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from phasetrace.mapping.columns import pack, unpack
 from phasetrace.mapping.span import Attributes, Span, derived_id, prefixed, under
 from phasetrace.mapping.step_spans import process_trace
-from phasetrace.mapping.typed import packed
+from phasetrace.mapping.typed import moments, packed
 from phasetrace.model import Samples, Usage
 from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
@@ -29,7 +29,7 @@ def samples_from_span(span: Span) -> Samples:
         ValueError: the columns do not fit together.
     """
     attributes = span.attributes | span.kept
-    times = unpack(packed(attributes[A.SAMPLE_TIME]))
+    times = moments(unpack(packed(attributes[A.SAMPLE_TIME])))
     known = set(Usage)
     columns = {
         Usage(name): unpack(packed(value))

@@ -8,6 +8,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
+from phasetrace.model import Ints
+
 Noun = TypeVar("Noun")
 
 LARGEST = 1 << 63  # columns of integers hold no more
@@ -23,7 +25,8 @@ def checked(noun: Noun) -> Noun:
     """
     for name, allowed in _plain_fields(cast(Any, type(noun))).items():
         value = getattr(noun, name)
-        if type(value) not in allowed or (type(value) is int and not -LARGEST <= value < LARGEST):
+        least = 0 if name.endswith("_ns") else -LARGEST
+        if type(value) not in allowed or (type(value) is int and not least <= value < LARGEST):
             raise ValueError(f"{name} is not what it should be")
     return noun
 
@@ -75,6 +78,13 @@ def counts(values: Iterable[int]) -> None:
     """Raise ValueError unless all of these can be numbers of tokens or steps."""
     if not all(0 <= value < MOST_COUNTED for value in values):
         raise ValueError("a count is impossible")
+
+
+def moments(times: Ints) -> Ints:
+    """The times; ValueError where one is impossible."""
+    if len(times) and not 0 <= times.min() <= times.max() < LARGEST // 2:
+        raise ValueError("a time is impossible")
+    return times
 
 
 def packed(value: object) -> bytes:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from phasetrace.analyze import breakdown
-from phasetrace.model import Process, RequestStatus
+from phasetrace.model import Part, Process, RequestStatus, StepCount
 from tests import builders
 from tests.builders import EPOCH, MS
 
@@ -22,6 +23,9 @@ GOOD = builders.request("good", steps=builders.steps(4))
         ({"cached_tokens": 99}, "impossible"),
         ({"sequences": (builders.Row(prompt_tokens=-1, output_tokens=4),)}, "impossible"),
         ({"sequences": (builders.Row(prompt_tokens=1, output_tokens=10_000_000),)}, "impossible rate"),
+        ({"sequences": (builders.Row(prompt_tokens=1 << 62, output_tokens=4),)}, "prompt tokens: impossible"),
+        ({"prefill_chunks": (StepCount(0, 1 << 40),)}, "prefilled tokens: impossible"),
+        ({"status": RequestStatus.FAILED, "cached_tokens": -1}, "cached tokens: impossible"),
     ],
 )
 def test_a_contradiction_is_refused(change: dict[str, object], words: str) -> None:
@@ -48,6 +52,16 @@ def test_a_duplicate_counts_once() -> None:
 def test_steps_that_do_not_add_up_are_refused() -> None:
     steps = builders.steps(4)
     parts = {part: column // 2 for part, column in steps.parts.items()}
+    result = breakdown(builders.recording(GOOD, steps=[replace(steps, parts=parts)]))
+    assert not result.requests
+    assert "does not close" in result.defects[0].defect
+
+
+def test_steps_with_a_part_that_is_negative_are_refused() -> None:
+    steps = builders.steps(4)
+    parts = dict(steps.parts)
+    parts[Part.SCHEDULE] = np.array([0, 0, -5, 0])
+    parts[Part.OTHER] = steps.end_ns - steps.begin_ns - sum(c for p, c in parts.items() if p != Part.OTHER)
     result = breakdown(builders.recording(GOOD, steps=[replace(steps, parts=parts)]))
     assert not result.requests
     assert "does not close" in result.defects[0].defect

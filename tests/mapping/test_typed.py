@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from phasetrace.mapping.typed import checked, counts, integers, scalars, texts
+from phasetrace.mapping.typed import checked, counts, integers, moments, scalars, texts
 from phasetrace.model import ModelFacts, Process
 from tests.builders import generation
 
@@ -20,6 +21,19 @@ def test_what_is_right_passes() -> None:
 def test_a_number_is_an_integer_of_64_bits(value: Any) -> None:
     with pytest.raises(ValueError, match="pid"):
         checked(Process("key", value, 1))
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, 1 << 63])
+def test_a_time_is_not_negative(value: Any) -> None:
+    with pytest.raises(ValueError, match="begin_ns"):
+        checked(Process("key", 4, 1, begin_ns=value))
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 62])
+def test_a_column_of_times_neither(value: int) -> None:
+    assert moments(np.array([0, 5])).tolist() == [0, 5]
+    with pytest.raises(ValueError, match="time"):
+        moments(np.array([5, value]))
 
 
 @pytest.mark.parametrize("value", [4, 4.0, True, b"4", ["4"]])
