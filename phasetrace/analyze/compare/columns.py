@@ -31,13 +31,20 @@ def quotients(requests: Sequence[RequestBreakdown]) -> dict[str, Quotient]:
     }
 
 
-def at_length(requests: Sequence[RequestBreakdown], lengths: Floats) -> dict[str, Quotient]:
-    """What depends on how long answers are, had they been `lengths` tokens at their own TPOT."""
+def at_length(requests: Sequence[RequestBreakdown], lengths: Floats) -> dict[str, Quotient] | None:
+    """What depends on how long answers are, had they been `lengths` tokens at their own TPOT.
+
+    Where a request has none, as with an answer of one token, at that of all; None where nothing has one.
+    """
+    time, tokens = quotients(requests)["tpot_ns"]
+    if not tokens.any():
+        return None
+    tpot = np.divide(time, tokens, out=np.full(len(time), time.sum() / tokens.sum()), where=tokens > 0)
     own = np.array([r.request.longest_output or 0 for r in requests], float)
     known = (own > 0) & (lengths > 0)
     more = np.where(known, lengths - own, 0.0)
     e2e = np.array([r.e2e_ns for r in requests], float)
-    then = np.maximum(e2e + more * np.array([r.tpot_ns or 0.0 for r in requests]), 0.0)
+    then = np.maximum(e2e + more * tpot, 0.0)
     output = np.array([r.request.output_tokens or 0 for r in requests], float)
     scale = np.divide(lengths, own, out=np.ones(len(own)), where=known)
     longer = np.divide(then, e2e, out=np.ones(len(own)), where=e2e > 0)

@@ -21,6 +21,7 @@ SEEABLE = 1 / (1 - 0.15)
 SPARE = 1.6  # times the interval expected of more requests: that of few is no more than a guess
 HIGHER_IS_BETTER = "throughput_tok_s"
 OF_A_REQUEST = ("ttft_ns", "e2e_ns")  # grow with the prompts and answers that a request holds
+OF_LENGTH = ("e2e_ns", "throughput_tok_s")  # grow with the answer
 SHAPE = 1.1  # times: prompts or answers that differ by less are taken as alike
 
 
@@ -40,18 +41,25 @@ class Noise:
         values: tuple[float, float],
         off: tuple[float, float] | None,
         unlike: bool = False,
-    ) -> MetricChange:
-        """The ratio, bounded by what requests, runs and machine differ by, and the word for it."""
+    ) -> Iterator[MetricChange]:
+        """The ratio, bounded by what requests, runs and machine differ by, and the word for it.
+
+        Nothing where one of the values is 0: it has no ratio to any other.
+        """
         before, after = values
+        if before <= 0 or after <= 0:
+            return
         ratio = after / before if metric == HIGHER_IS_BETTER else before / after
         if off is None:
-            return MetricChange(metric, statistic, before, after, ratio, None, None, Word.FEW)
+            word = Word.UNLIKE if unlike else Word.FEW
+            yield MetricChange(metric, statistic, before, after, ratio, None, None, word)
+            return
         low, high = off if metric != HIGHER_IS_BETTER else (1 / off[1], 1 / off[0])
         low, high = ratio * low / (1 + self.runs_differ), ratio * high * (1 + self.runs_differ)
         wide = low * min(1.0, self.machine), high * max(1.0, self.machine)
         word = Word.UNLIKE if unlike else _word((low, high), wide, off)
         enough = _enough(min(map(len, self.blocks)), off) if word is Word.FEW else None
-        return MetricChange(metric, statistic, before, after, ratio, *wide, word, enough)
+        yield MetricChange(metric, statistic, before, after, ratio, *wide, word, enough)
 
 
 def _word(runs: tuple[float, float], with_machine: tuple[float, float], off: tuple[float, float]) -> Word:
@@ -88,12 +96,14 @@ def noise_of(alike: Alike, at_once: tuple[float, float], machine: float, runs_di
 def mean_changes(alike: Alike, noise: Noise, mix: Mix) -> Iterator[MetricChange]:
     """The means; where answers changed their length by themselves, also at BEFORE's lengths."""
     sides = quotients(alike.before), quotients(alike.after)
+    changed = answers_changed(mix)
+    equal = at_length(alike.after, _lengths_before(alike)) if changed else None
     for metric, before in sides[0].items():
-        unlike = not_alike(metric, mix)
+        of_length = changed and metric in OF_LENGTH
+        unlike = not_alike(metric, mix) or (of_length and equal is None)
         yield from _mean(metric, Statistic.MEAN, (before, sides[1][metric]), alike, noise, unlike)
-        if metric in ("e2e_ns", "throughput_tok_s") and answers_changed(mix):
-            then = at_length(alike.after, _lengths_before(alike))[metric]
-            yield from _mean(metric, Statistic.EQUAL_LENGTH, (before, then), alike, noise, unlike)
+        if of_length and equal is not None:
+            yield from _mean(metric, Statistic.EQUAL_LENGTH, (before, equal[metric]), alike, noise, unlike)
 
 
 def answers_changed(mix: Mix) -> bool:
@@ -130,9 +140,8 @@ def _mean(
     of = standardised(shares / shares.sum())
     sums = [summed(side, blocks) for side, blocks in zip(columns, noise.blocks, strict=True)]
     before, after = (float(of(side.sum(0)[None])[0]) for side in sums)
-    if before > 0 and after > 0:
-        off = interval(sums[0], sums[1], of, noise.paired)
-        yield noise.change(metric, statistic, (before, after), off, unlike)
+    off = interval(sums[0], sums[1], of, noise.paired)
+    yield from noise.change(metric, statistic, (before, after), off, unlike)
 
 
 def standardised(shares: Floats) -> Drawn:

@@ -34,7 +34,7 @@ def percentile_changes(
             continue
         for statistic, fewest in FEWEST.items():
             if min(len(one), len(other)) >= fewest:
-                yield _of_requests(metric, statistic, (one, other), alike, noise, mix)
+                yield from _of_requests(metric, statistic, (one, other), alike, noise, mix)
     known = [b.metrics.get("itl_ns") for b in breakdowns]
     if known[0] is not None and known[1] is not None:
         sides = [
@@ -43,7 +43,7 @@ def percentile_changes(
         ]
         off = _off((sides[0], sides[1]), PERCENTILES[Statistic.P95], paired=False)
         values = known[0].p95, known[1].p95
-        yield noise.change("itl_ns", Statistic.P95, values, off, not_alike("itl_ns", mix))
+        yield from noise.change("itl_ns", Statistic.P95, values, off, not_alike("itl_ns", mix))
 
 
 def histograms(pieces: Iterable[Weighted]) -> Floats:
@@ -61,12 +61,12 @@ def histograms(pieces: Iterable[Weighted]) -> Floats:
 
 def _of_requests(
     metric: str, statistic: Statistic, values: Sides, alike: Alike, noise: Noise, mix: Mix
-) -> MetricChange:
+) -> Iterator[MetricChange]:
     part = PERCENTILES[statistic]
     exact = [_quantile(*each, part) for each in zip(values, alike.weights, strict=True)]
     sides = [histograms([each]) for each in zip(values, alike.weights, noise.blocks, strict=True)]
     off = _off((sides[0], sides[1]), part, noise.paired)
-    return noise.change(metric, statistic, (exact[0], exact[1]), off, not_alike(metric, mix))
+    yield from noise.change(metric, statistic, (exact[0], exact[1]), off, not_alike(metric, mix))
 
 
 def _known(metric: str, requests: Sequence[RequestBreakdown]) -> Floats | None:

@@ -107,15 +107,19 @@ def likeness(c: Comparison) -> Iterator[str]:
             " e2e are no measure of the system."
         )
     if mix.output_tokens and (said := _longer(*mix.output_tokens)):
-        yield f"Answers are {said} in AFTER" + (
-            ", as was set: that is part of the change."
-            if mix.cap_changed
-            else ", and nobody set that: see e2e and throughput at equal length."
-        )
+        yield f"Answers are {said} in AFTER, {_why_longer(c)}."
     if mix.load_ratio:
         than, at_once, waits = ("more", "more", "grow") if mix.load_ratio > 1 else ("less", "fewer", "shrink")
         often = units.ratio(max(mix.load_ratio, 1 / mix.load_ratio))
         yield f"AFTER was asked {often} {than} often, with {at_once} at once: waits {waits} by that alone."
+
+
+def _why_longer(c: Comparison) -> str:
+    if c.mix.cap_changed:
+        return "as was set: that is part of the change"
+    if any(m.statistic is Statistic.EQUAL_LENGTH for m in c.metrics):
+        return "and nobody set that: see e2e and throughput at equal length"
+    return "and nobody set that"
 
 
 def _matched(mix: Mix) -> str:

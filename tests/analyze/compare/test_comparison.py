@@ -3,10 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from phasetrace.analyze.compare import comparison
 from phasetrace.analyze.compare.findings import finding_changes
+from phasetrace.analyze.compare.metrics import Noise
 from phasetrace.model import Comparison, Fate, Goal, Matched, MetricChange, Recording, Statistic, Word
 from phasetrace.model import Sequence as Row
 from tests.advise.server import load, serve
@@ -155,6 +157,25 @@ def test_shorter_answers_that_were_asked_for_are_the_change() -> None:
     goal = c.of_goal()
     assert c.mix.cap_changed and goal is not None
     assert (goal.statistic, goal.word) == (Statistic.MEAN, Word.BETTER)
+
+
+def test_answers_of_one_token_are_made_longer_at_the_pace_of_the_others() -> None:
+    c = compared(run(answers=21), run(answers=[1, 1, 11], seed=1))
+    for name in ("e2e_ns", "throughput_tok_s"):
+        assert metric(c, name, Statistic.EQUAL_LENGTH).ratio == pytest.approx(1, rel=0.05)
+
+
+def test_answers_that_show_no_pace_are_not_made_longer() -> None:
+    c = compared(run(answers=21), run(answers=1, seed=1))
+    assert Statistic.EQUAL_LENGTH not in {m.statistic for m in c.metrics}
+    assert (words(c)["e2e_ns"], words(c)["throughput_tok_s"]) == (Word.UNLIKE, Word.UNLIKE)
+
+
+@pytest.mark.parametrize("values", [(0.0, 1e9), (1e9, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("name", ["ttft_ns", "throughput_tok_s"])
+def test_nothing_has_a_ratio_to_nothing(name: str, values: tuple[float, float]) -> None:
+    noise = Noise((np.arange(9), np.arange(9)), paired=True)
+    assert not list(noise.change(name, Statistic.P50, values, (0.9, 1.1)))
 
 
 def test_a_prompt_of_unknown_length_is_like_any() -> None:
