@@ -71,8 +71,10 @@ def _interval(
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(statistic(drawn @ before) / statistic(others @ after))
         middle = np.log(statistic(before.sum(0)[None]) / statistic(after.sum(0)[None]))[0]
+    if not math.isfinite(middle):
+        return None
     off = (found - middle)[np.isfinite(found)]
-    if len(off) < DRAWS / 2 or not math.isfinite(middle):
+    if len(off) < DRAWS / 2:
         return None
     low, high = np.quantile(off, [(1 - COVERED) / 2, (1 + COVERED) / 2]) * stretch(blocks)
     if seen:

@@ -87,3 +87,10 @@ def test_of_classes_each_counts_as_its_share() -> None:
     assert standardised(np.array([0.5, 0.5]))(sums)[0] == 5.5
     missing = np.array([[10.0, 0.0, 10.0, 0.0]])
     assert standardised(np.array([0.5, 0.5]))(missing)[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    "pair", [(np.zeros(10), np.ones(10)), (np.ones(10), np.zeros(10)), (np.zeros(10),) * 2]
+)
+def test_nothing_has_no_interval(pair: tuple[Floats, Floats]) -> None:
+    assert interval(blocks_of(pair[0]), blocks_of(pair[1]), MEAN, False) is None
