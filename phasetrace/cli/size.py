@@ -7,7 +7,7 @@ import re
 import click
 
 LEAST = 1_000_000  # with less, a trace would be begun anew all the time
-_WRITTEN = re.compile(r"(\d+(?:\.\d*)?)\s*(?:([KMGT])(I?)B?|B)?", re.IGNORECASE)
+_WRITTEN = re.compile(r"(\d{1,18}(?:\.\d*)?)\s*(?:([KMGT])(I?)B?|B)?", re.IGNORECASE)
 
 
 def size(text: str) -> int:
