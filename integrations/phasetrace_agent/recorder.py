@@ -39,13 +39,15 @@ class Recorder(StepWriter):
     def facts(self, scope: int, key: int, data: Mapping[str, Any]) -> None:
         """What holds for the process, an engine or a model; the latest wins key by key.
 
-        What has been told already is not told again, so that nobody who tells has to remember it.
+        What has been told already is not told again, so that nobody who tells has to remember it. What was
+        lost has not been told.
         """
         known = self._facts.get((scope, key))
         told = {**(known or {}), **data}
         if told != known:
             self._facts[scope, key] = told
-            self._blob(layout.FACTS, key, scope, clock.now(), data)
+            if not self._blob(layout.FACTS, key, scope, clock.now(), data):
+                self._facts[scope, key] = known or {}
 
     def arrived(self, request: int, time: int, data: Mapping[str, Any]) -> None:
         """The first word on a request."""
@@ -176,13 +178,15 @@ class Recorder(StepWriter):
         except Exception:
             self.enabled = False
 
-    def _blob(self, kind: int, ident: int, scope: int, time: int, data: Mapping[str, Any]) -> None:
+    def _blob(self, kind: int, ident: int, scope: int, time: int, data: Mapping[str, Any]) -> bool:
+        """Whether it was written."""
         try:
             if time >= self._clock_due:
                 self._record_clock(time)
-            self._spool.write(kind, layout.encode_blob(ident, scope, time, data))
+            return self._spool.write(kind, layout.encode_blob(ident, scope, time, data))
         except Exception as error:
             self.failed("recorder.%d" % kind, error)
+            return False
 
     def _introduction(self) -> list[tuple[int, bytes]]:
         """All facts again: a forked child's reader does not know what its parent said."""

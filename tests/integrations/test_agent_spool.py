@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+import phasetrace_transformers
+import phasetrace_vllm
 from phasetrace.assemble.spool import read_segment
 from phasetrace_agent import layout
 from phasetrace_agent.recorder import Recorder
-from phasetrace_agent.spool import Spool
+from phasetrace_agent.spool import TRY_AGAIN, Spool
 from tests.integrations.agent import Run, read_spool
 
 
@@ -217,6 +219,32 @@ def test_what_was_told_is_not_told_again(tmp_path: Path) -> None:
             {"role": "engine core"},
             {"engine": "vllm", "version": "0.32"},
         ]
+
+
+def test_what_was_lost_is_told_again(tmp_path: Path) -> None:
+    spool = Spool(str(tmp_path), cap_bytes=layout.SEGMENT_BYTES)
+    recorder = Recorder(spool)
+    filling = bytes(layout.SEGMENT_BYTES // 2)
+    recorder.facts(layout.ENGINE, 0, {"engine": "vllm"})
+    while spool.write(layout.TROUBLE, filling):
+        pass
+    recorder.facts(layout.ENGINE, 0, {"role": "worker"})
+    for segment in tmp_path.glob("*.seg"):
+        segment.unlink()
+    for _ in range(TRY_AGAIN + 2):
+        recorder.facts(layout.ENGINE, 0, {"role": "worker"})
+    blobs = [layout.decode_blob(payload) for kind, payload in read_spool(tmp_path) if kind == layout.FACTS]
+    assert [data for _, scope, _, data in blobs if scope == layout.ENGINE] == [{"role": "worker"}]
+
+
+def test_a_forked_child_tells_each_engine_apart(tmp_path: Path) -> None:
+    recorder = Recorder(Spool(str(tmp_path)))
+    recorder.facts(layout.ENGINE, phasetrace_vllm.ENGINE_KEY, {"engine": "vllm", "version": "0.32"})
+    refused = {"engine": "transformers", "version": "4.40", "refused": "older than 4.46"}
+    recorder.facts(layout.ENGINE, phasetrace_transformers._KEY, refused)
+    again = [layout.decode_blob(payload) for kind, payload in recorder._introduction()]
+    told = [data for _, scope, _, data in again if scope == layout.ENGINE]
+    assert told == [{"engine": "vllm", "version": "0.32"}, refused]
 
 
 def test_ids_are_not_given_twice(tmp_path: Path) -> None:
