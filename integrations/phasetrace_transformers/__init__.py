@@ -34,8 +34,8 @@ SUPPORTED = (4, 46)
 # What the hooks of one record cost, in plain wrapped calls of `calibrate`, as measured: a step's four keep a
 # timeline, a request's one reads arguments, configuration and result
 HOOKS = {"step": 14, "arrived": 250, "finished": 300}
-# Of the engine's facts: there is one transformers in a process, and vLLM, which is 0, may be beside it. What is
-# told under one key is merged, and a forked child tells it again.
+# Of the engine's facts: there is one transformers in a process, and vLLM, which is 0, may be beside it. What
+# is told under one key is merged, and a forked child tells it again.
 _KEY = 1
 
 
