@@ -12,6 +12,7 @@ from phasetrace.emit.address import is_configured
 from phasetrace.emit.backlog import Backlog, Part, values
 from phasetrace.emit.exporters import (
     Listening,
+    brief,
     metric_exporter,
     span_exporter,
     wants_metrics,
@@ -119,7 +120,7 @@ class Endpoint:
     def count_rejected(self, spans: int, message: str) -> None:
         """The receiver took the request and not all of its spans."""
         self._rejected += spans
-        self._error = message or "the endpoint rejected some spans"
+        self._error = brief(message) or "the endpoint rejected some spans"
 
     # ---- in the thread ----
 

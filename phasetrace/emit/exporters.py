@@ -140,11 +140,11 @@ class Listening(logging.Filter):
         """Whether a record is for others."""
         if record.thread != self._thread:
             return True
-        self.last = _brief(record.getMessage())
+        self.last = brief(record.getMessage())
         return False
 
 
-def _brief(message: str) -> str:
+def brief(message: str) -> str:
     """What a person needs of an exporter's message: its cause, where that is told, else its beginning."""
     caused = re.search(_CAUSES, message)
     if caused:

@@ -124,7 +124,9 @@ def tell(command: Sequence[str], options: RunOptions, folder: Folder, background
 
 
 def say(line: str, quiet: bool = False) -> None:
-    """One line to the user."""
+    """One line to the user. A name in it, or what an endpoint answered, may hold anything."""
     if not quiet:
+        from phasetrace.render.ink import Ink
+
         with suppress(OSError):  # whoever closed stderr does not want to hear it
-            print(f"phasetrace: {line}", file=sys.stderr, flush=True)
+            print(f"phasetrace: {Ink().say(line)}", file=sys.stderr, flush=True)

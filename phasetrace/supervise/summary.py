@@ -58,9 +58,8 @@ def troubles(trace: Path, written: Written, still_running: int) -> list[str]:
         lines.append(f"{still_running} {processes} on; the trace has what they did so far")
     delivery = written.delivery
     if delivery is not None and delivery.undelivered:
-        lines.append(
-            f"{delivery.undelivered} spans were not delivered ({delivery.error}); the trace file has them all"
-        )
+        kept = "; the trace file has them all" if not (written.failure or written.dropped) else ""
+        lines.append(f"{delivery.undelivered} spans were not delivered ({delivery.error}){kept}")
     return lines
 
 
