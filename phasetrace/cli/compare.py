@@ -89,8 +89,8 @@ def command(
 
 
 def called(before: str, after: str) -> tuple[str, str]:
-    """The names of the files; their paths where both are called alike."""
-    names = Path(before).name, Path(after).name
+    """The names of the files; their paths where both are called alike, or have none as "." has."""
+    names = Path(before).name or before, Path(after).name or after
     return names if names[0] != names[1] else (before, after)
 
 

@@ -124,6 +124,14 @@ def test_files_that_are_called_alike_are_told_by_their_paths(before: Path, capsy
     assert [report[side]["name"] for side in ("before", "after")] == [str(before), str(other)]
 
 
+def test_a_folder_without_a_name_is_told_as_it_was_given(
+    before: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(before.parent)
+    assert main(["compare", ".", before.name]) == 0
+    assert "\nBEFORE  ., 24 requests" in capsys.readouterr().out
+
+
 def test_a_table_has_no_noise_to_tell(before: Path, tmp_path: Path, capsys: Captured) -> None:
     table = tmp_path / "table.json"
     table.write_text(json.dumps({"phasetrace": "summary/1", "groups": [{"ttft_s": 1.0}]}))
