@@ -17,6 +17,9 @@ from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
 MOST = 1024  # steps in one span
+# That are read from one: columns that do not vary say nothing of their length, and a small file from elsewhere
+# must not fill memory
+_MOST_READ = 16 * MOST
 _OPTIONAL = {  # columns that may be unknown
     "device_ns": A.STEPS_DEVICE,
     "running": A.STEPS_RUNNING,
@@ -70,6 +73,8 @@ def steps_from_span(span: Span, process: str) -> tuple[Piece, Times]:
     counts([first])
     read = _from_tables if A.STEPS_TABLE in attributes else _from_columns
     times, parts, known = read(attributes)
+    if len(times.length_ns) > _MOST_READ:
+        raise ValueError("a span of steps holds more of them than any is written with")
     reach = times.begin_ns + sum(float(np.abs(column, dtype=np.float64).sum()) for column in times[1:])
     if not 0 <= times.begin_ns or reach >= LARGEST // 2:
         raise ValueError("a span of steps is at an impossible time")

@@ -10,7 +10,8 @@ from hypothesis import given
 
 from phasetrace.mapping import Detail, ResourceSpans, Span, SpanMaker, from_spans, to_spans
 from phasetrace.mapping.columns import pack
-from phasetrace.mapping.step_spans import MOST
+from phasetrace.mapping.packed_table import pack_table
+from phasetrace.mapping.step_spans import MOST, steps_to_spans
 from phasetrace.mapping.step_window import StepWindow
 from phasetrace.model import Pause, Recording, StepCount
 from phasetrace.semconv import Attribute as A
@@ -36,6 +37,15 @@ def test_long_streams_are_cut_for_spans_and_joined_again() -> None:
     sizes = [len(group.spans) for group in groups if group.spans[0].name == "phasetrace.steps"]
     assert sizes == [1, 1, 1, 1]
     assert plain(from_spans(groups)) == plain(recorded)
+
+
+def test_a_span_that_claims_millions_of_steps_is_left_out() -> None:
+    (span,) = steps_to_spans(steps(4))
+    several = np.full(1_000_000, 10)
+    claimed = {A.STEPS_TABLE: pack_table([0 * several, several]), A.STEPS_COLUMNS: "", A.STEPS_PARTS: ""}
+    found = from_spans([ResourceSpans({A.PROCESS_KEY: "p"}, [replace(span, kept=span.kept | claimed)])])
+    assert not len(found.steps)
+    assert "1 damaged spans named" in found.defects[0].defect
 
 
 def test_pieces_that_do_not_fit_stay_apart() -> None:
