@@ -17,8 +17,8 @@ from phasetrace.semconv import Attribute as A
 from phasetrace.semconv import SpanName
 
 MOST = 1024  # steps in one span
-# That are read from one: columns that do not vary say nothing of their length, and a small file from elsewhere
-# must not fill memory
+# That are read from one: columns that do not vary say nothing of their length, and a small file from
+# elsewhere must not fill memory
 _MOST_READ = 16 * MOST
 _OPTIONAL = {  # columns that may be unknown
     "device_ns": A.STEPS_DEVICE,
