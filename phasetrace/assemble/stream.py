@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from phasetrace.assemble.wall_clock import WallClock
+from phasetrace.assemble.wall_clock import WallClock, possible
 from phasetrace.assemble.workers import Workers
 from phasetrace.model import Ints, Part, Steps
 from phasetrace_agent import layout
@@ -44,9 +44,10 @@ class Stream:
         self._settled = -1  # newest step at the last take; later ones may still get their device time
 
     def add(self, payload: bytes) -> Step:
-        """Keep a step, and give it back decoded."""
+        """Keep a step, and give it back decoded; ValueError where its times are impossible."""
         step: Step = layout.decode_step(payload)
         end = step["ends"][-1] if step["ends"] else step["begin"]
+        possible(step["begin"], *step["ends"])
         self._payloads[step["index"]] = payload
         self.times[step["index"]] = (step["begin"], end)
         return step

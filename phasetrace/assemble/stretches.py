@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from phasetrace.assemble.wall_clock import WallClock
+from phasetrace.assemble.wall_clock import WallClock, possible
 from phasetrace.model import Pause, Stage
 from phasetrace_agent import layout
 
@@ -17,8 +17,9 @@ class Stretches:
         self._stages: list[tuple[str, int, int]] = []
 
     def add_pause(self, payload: bytes) -> None:
-        """Take in a PAUSE."""
+        """Take in a PAUSE; ValueError where its times are impossible."""
         kind, generation, begin, end, collected = layout.decode_pause(payload)
+        possible(begin, end)
         self._pauses.append((kind, generation, begin, end, collected))
 
     def add_stage(self, payload: bytes) -> None:

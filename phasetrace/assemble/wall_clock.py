@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from statistics import median_low
 
+_LATEST_NS = (1 << 62) - 1  # the year 2116; two of these add up within 64 bits
+
+
+def possible(*times: int) -> None:
+    """Raise ValueError unless all of these can be times, of whichever clock."""
+    if max(times) > _LATEST_NS:
+        raise ValueError("a time is impossible")
+
 
 class WallClock:
     """One offset for a whole run, so that differences between times stay exact.
@@ -17,7 +25,8 @@ class WallClock:
         self._offset: int | None = None
 
     def pair(self, monotonic: int, wall: int) -> None:
-        """Take note of a pair of readings."""
+        """Take note of a pair of readings; ValueError where one is impossible."""
+        possible(monotonic, wall)
         if self._offset is None:
             self._pairs.append(wall - monotonic)
 

@@ -387,6 +387,16 @@ def test_a_record_that_makes_no_sense_is_counted_as_lost() -> None:
     assert process.lost_records == 2
 
 
+def test_a_record_at_an_impossible_time_is_counted_as_lost() -> None:
+    app, never = App(), (1 << 64) - 1
+    app.write(layout.CLOCK, layout.encode_clock(0, never))
+    app.write(layout.STEP, layout.encode_step(1, 0, 5, (4,), (never,)))
+    app.write(layout.PAUSE, layout.encode_pause(layout.GC, 2, 100, never, 7))
+    recorded = app.end()
+    assert recorded.processes[0].lost_records == 3
+    assert not len(recorded.steps) and not recorded.pauses
+
+
 def test_one_offset_for_the_whole_run() -> None:
     app = App()
     for drift in (-5, 0, 900):
