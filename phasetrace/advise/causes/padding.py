@@ -65,10 +65,11 @@ def in_steps(evidence: Evidence) -> Seen | None:
         if everywhere
         else "Put prompts of like length into one batch: sort them, or split the long ones off.",
         commands={"transformers": (LONGEST,) if everywhere else SORTED},
-        # What stays is counted, where it is known which prompts there are; else they come as they come.
+        # What stays is counted, where it is known which prompts there are; else they come as they come. More
+        # is won where decode steps were slow for the padding in their KV.
         prediction=predict(
             evidence,
-            Saving(first_ns=saved, decode_ns=decode, least=0.85 if everywhere or at_hand else 0.5, most=1.05),
+            Saving(first_ns=saved, decode_ns=decode, least=0.85 if everywhere or at_hand else 0.5, most=1.1),
         ),
     )
 

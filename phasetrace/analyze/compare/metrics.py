@@ -14,7 +14,7 @@ from phasetrace.analyze.compare.resample import Statistic as Drawn
 from phasetrace.analyze.compare.resample import block_of_each, interval, summed
 from phasetrace.analyze.noise import RUNS_DIFFER
 from phasetrace.analyze.token_gaps import Floats
-from phasetrace.model import Ints, MetricChange, Mix, Statistic, Word
+from phasetrace.model import Ints, Matched, MetricChange, Mix, Statistic, Word
 
 # Times: what saves 15 % is worth a change; chance that reaches further would have hidden it
 SEEABLE = 1 / (1 - 0.15)
@@ -140,7 +140,9 @@ def _mean(
     of = standardised(shares / shares.sum())
     sums = [summed(side, blocks) for side, blocks in zip(columns, noise.blocks, strict=True)]
     before, after = (float(of(side.sum(0)[None])[0]) for side in sums)
-    off = interval(sums[0], sums[1], of, noise.paired)
+    # The same prompts put together otherwise: all of them were asked, and none was drawn
+    whole = alike.matched is Matched.PROMPTS and metric == HIGHER_IS_BETTER
+    off = (1.0, 1.0) if whole else interval(sums[0], sums[1], of, noise.paired)
     yield from noise.change(metric, statistic, (before, after), off, unlike)
 
 

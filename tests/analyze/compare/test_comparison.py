@@ -114,6 +114,9 @@ def test_the_same_prompts_in_other_requests_are_alike() -> None:
     in_order = compared(batches(mixed, 4), batches(sorted(mixed), 4, seed=1), Goal.THROUGHPUT)
     assert in_order.mix.matched is Matched.PROMPTS and in_order.mix.compared == (12, 12)
     assert metric(in_order, "throughput_tok_s").ratio > 1.5 and Word.UNLIKE not in words(in_order).values()
+    few = compared(batches([10, 90, 10, 10] * 2, 4), batches([90, 90, *[10] * 6], 4, seed=1), Goal.THROUGHPUT)
+    assert words(few)["throughput_tok_s"] is Word.BETTER  # all of the prompts were asked: none was drawn
+    assert words(few)["e2e_ns"] is Word.FEW
     larger = compared(batches(mixed, 2), batches(mixed, 8, seed=1))
     assert larger.mix.prompts == (2, 8)
     assert words(larger)["e2e_ns"] is Word.UNLIKE and words(larger)["throughput_tok_s"] is Word.BETTER
