@@ -186,7 +186,7 @@ def gather(
     return Evidence(
         breakdown=breakdown,
         table=table,
-        load=workload(breakdown.requests),
+        load=workload(breakdown.requests, breakdown.warm_up),
         prefill=prefill,
         step=step,
         queue=queue_of(breakdown.recording),

@@ -57,16 +57,20 @@ class Workload:
         return self.prompts_per_call >= BATCH
 
 
-def workload(requests: Sequence[RequestBreakdown]) -> Workload | None:
-    """Of the model that most time was spent on."""
+def workload(
+    requests: Sequence[RequestBreakdown], warm_up: Sequence[RequestBreakdown] = ()
+) -> Workload | None:
+    """Of the model that most time was spent on. While its `warm_up` ran, nobody was idle."""
     groups: dict[tuple[str, str | None], list[RequestBreakdown]] = defaultdict(list)
     for request in requests:
         groups[request.request.process, request.request.model].append(request)
     if not groups:
         return None
-    group = [r.request for r in max(groups.values(), key=lambda g: sum(r.e2e_ns for r in g))]
+    key, most = max(groups.items(), key=lambda item: sum(r.e2e_ns for r in item[1]))
+    group = [r.request for r in most]
     busy = busy_ns(group)
-    life = max(r.finished_ns or r.arrival_ns for r in group) - min(r.arrival_ns for r in group)
+    everyone = [*group, *(r.request for r in warm_up if (r.request.process, r.request.model) == key)]
+    life = max(r.finished_ns or r.arrival_ns for r in everyone) - min(r.arrival_ns for r in everyone)
     streams = {r.stream for r in group if r.stream is not None}
     return Workload(
         requests=len(group),
@@ -74,7 +78,7 @@ def workload(requests: Sequence[RequestBreakdown]) -> Workload | None:
         concurrency=sum((r.finished_ns or r.arrival_ns) - r.arrival_ns for r in group) / busy
         if busy
         else 0.0,
-        idle_share=1 - busy / life if life else 0.0,
+        idle_share=1 - busy_ns(everyone) / life if life else 0.0,
         streaming=any(r.settings.get("streamer") for r in group),
         building=_building(group),
         separate_streams=len(streams) > 1,
