@@ -64,7 +64,10 @@ def diagnose(
 
 
 def told(evidence: Evidence, undecided: set[str]) -> list[Candidate]:
-    """What the recording, told as a table, shows of causes of which its steps do not tell."""
+    """What the recording, told as a table, shows of causes of which its steps do not tell.
+
+    A table has the time of one request; as elsewhere in a recording, that of all is told.
+    """
     if not evidence.requests:
         return []
     asked = [rule for rule in RULES if rule.in_steps is None or rule.cause in undecided]
@@ -76,7 +79,11 @@ def told(evidence: Evidence, undecided: set[str]) -> list[Candidate]:
     )
     seen = view(table, evidence.goal, evidence.slo)
     answers = [rule.on_table(seen) for rule in asked]
-    return [answer for answer in answers if answer is not None]
+    return [
+        replace(answer, finding=replace(answer.finding, ns=answer.finding.ns * len(evidence.requests)))
+        for answer in answers
+        if answer is not None
+    ]
 
 
 def _with_ceilings(hardware: TableHardware, ceilings: Ceilings | None) -> TableHardware:

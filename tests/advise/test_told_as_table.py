@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from phasetrace.advise import diagnose
 from phasetrace.analyze import breakdown
 from phasetrace.model import Ceilings, Goal, ModelFacts, Recording
@@ -25,6 +27,7 @@ def test_others_prompts_by_the_time_that_a_step_should_take() -> None:
     recording = without_steps(serve([*chats, *long], fixed_ms=9, row_ms=0.1, token_ms=0.08))
     found = diagnose(breakdown(recording), goal=Goal.TPOT, ceilings=Ceilings(2.04e12, 312e12))
     assert found.cause == Cause.PREFILL_INTERFERENCE
+    assert found.findings[0].ns / found.breakdown.total_ns == pytest.approx(found.findings[0].share, rel=0.1)
     blind = diagnose(breakdown(recording), goal=Goal.TPOT)
     assert blind.cause == Cause.UNKNOWN
 
