@@ -58,7 +58,10 @@ def _near(known: list[tuple[int, RequestBreakdown]], percentile: int) -> list[tu
 
 
 def _within(metric: str, request: RequestBreakdown, ns: int) -> dict[Phase, int]:
-    """The phases inside the metric's span; what TTFT holds beyond them is preemption or handing over."""
+    """The phases inside the metric's span; what TTFT holds beyond them is preemption or handing over.
+
+    Of an answer that came in one piece it is the writing of the rest, too.
+    """
     times: dict[Phase, int] = defaultdict(int)
     for time in request.phases:
         if metric == "e2e_ns" or time.phase in BEFORE_FIRST:
@@ -67,6 +70,9 @@ def _within(metric: str, request: RequestBreakdown, ns: int) -> dict[Phase, int]
     if rest > 0:
         evicted = any(p.begin_ns < (request.request.first_token_ns or 0) for p in request.request.preemptions)
         unknown = request.request.scheduled_ns is None or request.request.received_ns is None
+        if not unknown and request.in_one_piece:
+            times[Phase.DECODE] = min(rest, request.phase_ns(Phase.DECODE))
+            rest -= times[Phase.DECODE]
         late = Phase.UNATTRIBUTED if unknown else Phase.PREEMPTED if evicted else Phase.DELIVERY
         times[late] += rest
     return times

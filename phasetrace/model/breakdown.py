@@ -55,6 +55,12 @@ class RequestBreakdown:
         handed, token = self.request.first_output_ns, self.request.first_token_ns
         return None if handed is None or token is None else handed - token
 
+    @property
+    def in_one_piece(self) -> bool:
+        """Whether the user was handed nothing before all was written."""
+        handed, last = self.request.first_output_ns, self.request.last_token_ns
+        return handed is not None and last is not None and handed >= last
+
     def phase_ns(self, phase: Phase) -> int:
         """Time in `phase`, 0 where it did not occur."""
         return sum(p.ns for p in self.phases if p.phase is phase)

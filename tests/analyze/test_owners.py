@@ -1,5 +1,7 @@
 """The middle and the tail of a metric, and which phase owns each."""
 
+from dataclasses import replace
+
 import pytest
 
 from phasetrace.analyze import breakdown
@@ -38,6 +40,14 @@ def test_the_tail_has_another_owner() -> None:
     assert longest(owner(recording, "ttft_ns", 99)) is Phase.QUEUE
     assert longest(owner(recording, "e2e_ns", 50)) is Phase.DECODE
     assert longest(owner(recording, "e2e_ns", 99)) is Phase.QUEUE
+
+
+def test_an_answer_in_one_piece_makes_decode_a_part_of_ttft() -> None:
+    recording = recorded([0.0] * 8)
+    whole = [replace(r, first_output_ns=r.finished_ns) for r in recording.requests]
+    found = owner(replace(recording, requests=tuple(whole)), "ttft_ns", 50)
+    assert longest(found) is Phase.DECODE
+    assert found.phases == owner(recording, "e2e_ns", 50).phases
 
 
 @pytest.mark.parametrize("metric", ["ttft_ns", "e2e_ns"])

@@ -120,9 +120,7 @@ def _not_streamed(evidence: Evidence) -> Seen | None:
 
 
 def _handed_over_whole(request: RequestBreakdown) -> bool:
-    handed, last = request.request.first_output_ns, request.request.last_token_ns
-    several = (request.request.longest_output or 0) > 1
-    return handed is not None and last is not None and handed >= last and several
+    return request.in_one_piece and (request.request.longest_output or 0) > 1
 
 
 def _tokens_within(requests: list[RequestBreakdown], target_s: float) -> int:
