@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Rejected = Callable[[int, str], None]  # spans that a receiver did not take, and what it said
 _LONGEST = 160  # characters of an error that is told
+_GAVE_UP = "due to timeout, max retries or shutdown"
 _CAUSES = "Connection refused|Name or service not known|timed out|certificate verify failed"
 
 
@@ -140,7 +141,9 @@ class Listening(logging.Filter):
         """Whether a record is for others."""
         if record.thread != self._thread:
             return True
-        self.last = brief(record.getMessage())
+        message = record.getMessage()
+        if self.last is None or _GAVE_UP not in message:  # why the last attempt failed was said before
+            self.last = brief(message)
         return False
 
 

@@ -144,6 +144,16 @@ def test_nobody_listens(scheme: str) -> None:
     assert delivery.error == "connection refused"
 
 
+def test_an_exporter_that_gives_up_is_told_by_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")  # one more attempt, after about a second
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    endpoint = opened(url)
+    endpoint.send(generation())
+    assert endpoint.close(patience_s=20.0).error == "connection refused"
+
+
 def test_a_slow_receiver_holds_nobody_up(receiver: Make) -> None:
     taker = receiver(slow=True)
     endpoint = opened(taker.url)
