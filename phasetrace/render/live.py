@@ -27,28 +27,40 @@ class Now:
 
 
 def live_line(now: Now, ink: Ink) -> str:
-    """The line, as long as `ink.width` allows: what does not fit is left out from the end."""
-    line, used = "phasetrace:", len("phasetrace:")
-    for piece, phase in _pieces(now):
-        used += 2 + len(piece)
-        if used > ink.width:
+    """The line, as long as `ink.width` allows: left out is what comes last, and the smallest phases first."""
+    plain = "phasetrace:"
+    for piece in _numbers(now):
+        if len(plain) + 2 + len(piece) > ink.width:
+            return plain
+        plain += "  " + piece
+    room = ink.width - len(plain)
+    shown: set[Phase] = set()
+    pieces = _phases(now)
+    for phase in sorted(pieces, key=lambda phase: -now.phases[phase]):
+        room -= 2 + len(pieces[phase])
+        if room < 0:
             break
-        line += "  " + (piece if phase is None else ink.phase(phase, piece))
-    return line
+        shown.add(phase)
+    return plain + "".join("  " + ink.phase(phase, pieces[phase]) for phase in pieces if phase in shown)
 
 
-def _pieces(now: Now) -> Iterator[tuple[str, Phase | None]]:
+def _phases(now: Now) -> dict[Phase, str]:
+    total = sum(now.phases.values())
+    return {
+        phase: f"{phase.value} {units.share(ns / total)}"
+        for phase, ns in now.phases.items()
+        if total and ns / total >= SMALL
+    }
+
+
+def _numbers(now: Now) -> Iterator[str]:
     busy = [f"{units.count(now.running)} running"] if now.running is not None else []
     busy += [f"{units.count(now.waiting)} waiting"] if now.waiting is not None else []
-    yield ", ".join(busy) or f"{units.count(now.under_way)} under way", None
-    yield f"{units.counted(now.requests, 'request')} done", None
+    yield ", ".join(busy) or f"{units.count(now.under_way)} under way"
+    yield f"{units.counted(now.requests, 'request')} done"
     if now.tokens_s is not None:
-        yield units.rate(now.tokens_s), None
+        yield units.rate(now.tokens_s)
     if now.ttft_ns is not None:
-        yield f"TTFT {units.duration(now.ttft_ns)}", None
+        yield f"TTFT {units.duration(now.ttft_ns)}"
     if now.itl_ns is not None:
-        yield f"ITL {units.duration(now.itl_ns)}", None
-    total = sum(now.phases.values())
-    for phase, ns in now.phases.items():
-        if total and ns / total >= SMALL:
-            yield f"{phase.value} {units.share(ns / total)}", phase
+        yield f"ITL {units.duration(now.itl_ns)}"

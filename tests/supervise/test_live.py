@@ -58,13 +58,15 @@ def test_before_anything_ran_the_line_says_so() -> None:
     assert "0 under way  0 requests done" in live_line(Live(io.StringIO()).now(EPOCH), Ink())
 
 
-def test_the_line_fits_and_leaves_out_from_the_end() -> None:
+def test_the_line_fits_and_leaves_out_from_the_end_and_small_phases_first() -> None:
     now = Now(3, 1, 4, 12, 420.0, 4e8, 2e7, {Phase.QUEUE: 1, Phase.PREFILL: 20, Phase.DECODE: 79})
     whole = live_line(now, Ink(width=200))
     assert whole.endswith("prefill 20 %  decode 79 %")
     for width in (20, 40, 79):
         assert len(live_line(now, Ink(width=width))) <= width
         assert whole.startswith(live_line(now, Ink(width=width)))
+    assert live_line(now, Ink(width=len(whole) - 1)).endswith("ITL 20.0 ms  prefill 20 %  decode 79 %")
+    assert live_line(now, Ink(width=len(whole) - 26)).endswith("ITL 20.0 ms  decode 79 %")
 
 
 def test_in_a_file_the_lines_are_plain() -> None:
