@@ -51,7 +51,7 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
         return None
     floor = weight_floor_ns(evidence.model, evidence.ceilings)
     if floor is None:
-        return Measure("the machine's memory bandwidth (state it with --engine-config) and the model's size")
+        return Measure(_missing(evidence))
     reached = floor / evidence.step.typical_ns
     if reached < NEAR_FLOOR:
         return None
@@ -65,6 +65,13 @@ def in_steps(evidence: Evidence) -> Seen | Measure | None:
         prediction=predict(evidence, Saving(decode_ns=floor / 2 * steps, least=0.5, most=1.0)),
         tier=Tier.BOUND,
     )
+
+
+def _missing(evidence: Evidence) -> str:
+    bandwidth = "the machine's memory bandwidth (`phasetrace bench` measures it, --engine-config states it)"
+    size = "the model's size (--engine-config states it)"
+    sized = evidence.model is not None and evidence.model.weight_bytes
+    return " and ".join([*([] if evidence.ceilings else [bandwidth]), *([] if sized else [size])])
 
 
 def in_table(view: View) -> Told | None:
