@@ -21,6 +21,8 @@ from phasetrace.assemble.workers import Workers
 from phasetrace.model import ModelFacts, PrefixChunk, Process, Request, Steps
 from phasetrace_agent import layout
 
+_MOST_SEQUENCES = 1 << 16  # of a request: one that is named in a damaged spool must not fill memory
+
 
 class ProcessState:
     """Sorts a process's records into requests, streams and facts, and gives out what is complete."""
@@ -128,6 +130,8 @@ class ProcessState:
 
     def _on_prefix(self, payload: bytes) -> None:
         ident, sequence, hashes, lengths = layout.decode_prefix(payload)
+        if sequence >= _MOST_SEQUENCES:
+            raise ValueError("a request has not so many sequences")
         if (state := self._request(ident)) is not None:
             chunks = zip(hashes, lengths, strict=True)
             state.prefixes[sequence] = tuple(PrefixChunk(h, n) for h, n in chunks)
@@ -259,7 +263,8 @@ class ProcessState:
         indices = stream.waiting()
         span = state.span(stream)
         given = None
-        if span is not None and indices == list(range(span[0], span[1] + 1)):
+        steps = range(span[0], span[1] + 1) if span is not None else range(0)
+        if span is not None and len(indices) == len(steps) and indices == list(steps):
             outputs = [s.get("output") for s in state.data.get("sequences") or ()]
             given = state.tokens_by_step(span, outputs)
         del self._streams[stream.ident]

@@ -382,9 +382,10 @@ def test_a_record_that_makes_no_sense_is_counted_as_lost() -> None:
     app = App()
     app.write(layout.ARRIVED, b"\1\0\0\0")
     app.write(layout.ARRIVED, layout.encode_blob(1, 0, 0, {})[:-2] + b"{")
+    app.write(layout.PREFIX, layout.encode_prefix(1, (1 << 32) - 1, (5,), (16,)))
     app.write(200, b"a kind of the future")
     (process,) = app.end().processes
-    assert process.lost_records == 2
+    assert process.lost_records == 3
 
 
 def test_a_record_at_an_impossible_time_is_counted_as_lost() -> None:
