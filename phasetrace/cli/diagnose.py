@@ -19,7 +19,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
 
 
 @click.command(short_help="Say where the time went, what to change, and the gain.")
-@click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("sources", metavar="[INPUT...]", nargs=-1)
 @click.option(
     "--goal",
     type=click.Choice([goal.value for goal in Goal]),
@@ -75,11 +75,13 @@ def command(
     """Attribute the time of recorded requests, recommend the fix, predict the gain.
 
     INPUT is a trace of phasetrace or of others, a folder of them, - for stdin, or the address of a Jaeger or
-    Tempo server (headers for it go into PHASETRACE_HEADERS). Several are read as one.
+    Tempo server (headers for it go into PHASETRACE_HEADERS). Several are read as one. Without one it is
+    trace.json, where `phasetrace run` leaves it.
     Where there is no trace, a table of numbers (summary/1) is diagnosed as far as it reaches.
     """
     from phasetrace import advise, analyze, read
 
+    sources = sources or inputs.of_last_run()
     stated = read.engine_config(config) if config is not None else read.EngineConfig()
     wanted, promised = Goal(goal) if goal else None, advise.parse_slo(slo) if slo else None
     found = inputs.read_any(inputs.asking(sources, asked))

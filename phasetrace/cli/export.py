@@ -24,7 +24,7 @@ PATIENCE_S = 600.0  # for all to be delivered
 
 
 @click.command(short_help="Write a trace for another tool, or send it to an OTLP endpoint.")
-@click.argument("sources", metavar="INPUT...", nargs=-1, required=True)
+@click.argument("sources", metavar="[INPUT...]", nargs=-1)
 @click.option("--to", "form", type=click.Choice(list(FORMATS)), required=True, help="What to write.")
 @click.option(
     "-o", "--output", metavar="FILE|URL", help="Where to; otlp also to an OTLP endpoint. [default: stdout]"
@@ -33,7 +33,7 @@ def command(sources: tuple[str, ...], form: str, output: str | None) -> int:
     """Write a trace in another format, or send it to an OTLP endpoint.
 
     otlp (JSON lines) and otlp-proto lose nothing, jaeger is what Jaeger's interface opens, perfetto is for
-    looking at in ui.perfetto.dev. INPUT is whatever `diagnose` reads.
+    looking at in ui.perfetto.dev. INPUT is whatever `diagnose` reads, without one trace.json.
     """
     from phasetrace import analyze
     from phasetrace.emit import address
@@ -46,7 +46,7 @@ def command(sources: tuple[str, ...], form: str, output: str | None) -> int:
         raise UsageError(f"{form} is for files; an endpoint takes --to otlp")
     if sent:
         address.check(output)
-    found = analyze.breakdown(inputs.read(sources))
+    found = analyze.breakdown(inputs.read(sources or inputs.of_last_run()))
     if output is None:
         sys.stdout.buffer.writelines(FORMATS[form](found))
     elif sent:

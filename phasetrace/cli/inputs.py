@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
 import click
@@ -18,6 +19,14 @@ from phasetrace.model import Defect, Recording, Table
 _NAMED = 3  # files of a folder that are left out
 PATIENCE_S = 1.0  # nobody wonders before
 TRACES = (".json", ".jsonl", ".ndjson", ".pb", ".binpb", ".otlp")  # of the files of a folder
+
+
+def of_last_run() -> tuple[str, ...]:
+    """What `phasetrace run` writes where it is not told another name: the files that are here, or its name."""
+    from phasetrace.emit.trace_file import pieces
+
+    name = Path("trace.json")
+    return tuple(map(str, pieces(name) or [name]))
 
 
 def read(sources: Sequence[str]) -> Recording:

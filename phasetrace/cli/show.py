@@ -21,7 +21,7 @@ SLOWEST: dict[str, Callable[[RequestBreakdown], float]] = {
 
 
 @click.command(short_help="Show one request on a time axis, and the busiest second.")
-@click.argument("source", metavar="INPUT")
+@click.argument("source", metavar="[INPUT]", required=False)
 @click.option(
     "--request",
     "ident",
@@ -37,14 +37,14 @@ SLOWEST: dict[str, Callable[[RequestBreakdown], float]] = {
 )
 @click.option("--tokens", is_flag=True, help="Each of its tokens: when, with how many others, why late.")
 @click.option("--list", "listed", is_flag=True, help="List the requests, the slowest first.")
-def command(source: str, ident: str | None, by: str, tokens: bool, listed: bool) -> int:
+def command(source: str | None, ident: str | None, by: str, tokens: bool, listed: bool) -> int:
     """Show one request of a trace on a time axis, down to its tokens.
 
     That is its phases, prefill chunks, the times between tokens, and the stalls with what or who caused them.
     Of an engine whose steps requests shared, the busiest second too: who sat in which step; and where its
     start was recorded, what that consisted of. --request leaves both out.
 
-    INPUT is a trace file, or - for stdin.
+    INPUT is a trace file, or - for stdin; without one it is trace.json.
 
     \b
     phasetrace show trace.json                       the slowest request, the busiest second
@@ -58,7 +58,7 @@ def command(source: str, ident: str | None, by: str, tokens: bool, listed: bool)
     from phasetrace.render.batch_timeline import busiest_second
     from phasetrace.render.start import start
 
-    breakdown = analyze.breakdown(inputs.read((source,)))
+    breakdown = analyze.breakdown(inputs.read((source,) if source else inputs.of_last_run()))
     shown = terminal.shown_by(sys.stdout)
     if listed:
         timed = sorted([*breakdown.requests, *breakdown.warm_up], key=SLOWEST[by], reverse=True)

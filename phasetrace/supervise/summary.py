@@ -31,7 +31,9 @@ def of_run(command: Sequence[str], trace: Path, folder: Folder, written: Written
         why = why_nothing(command, python_versions(folder.spool), recording)
         return f"phasetrace: nothing was recorded: {why}\n"
     delivery = written.delivery
-    sent = f"delivered {delivery.delivered} spans to the endpoint\n" if delivery else ""
+    sent = (
+        f"delivered {delivery.delivered} spans to the endpoint\n" if delivery and delivery.delivered else ""
+    )
     return _of(recording, pieces(trace)) + _limited(pieces(trace), written) + sent
 
 

@@ -126,3 +126,17 @@ def test_a_file_without_requests_beside_one_with_them(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"resourceSpans":[]}')
     (tmp_path / "b.json").write_text(json.dumps(writers.otlp(writers.spans())))
     assert len(inputs.read([str(tmp_path / "a.json"), str(tmp_path / "b.json")]).requests) == 3
+
+
+@pytest.mark.parametrize("command", [["diagnose"], ["show"], ["export", "--to", "jaeger"]])
+def test_without_an_input_it_is_what_the_last_run_wrote_here(
+    command: list[str], trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert main([command[0], str(trace), *command[1:]]) == 0
+    named = capsys.readouterr().out
+    monkeypatch.chdir(trace.parent)
+    assert main(command) == 0
+    assert capsys.readouterr().out == named
+    trace.unlink()
+    assert main(command) == 2
+    assert "trace.json does not exist; `phasetrace run -- COMMAND`" in capsys.readouterr().err
