@@ -22,7 +22,7 @@ TRACES = (".json", ".jsonl", ".ndjson", ".pb", ".binpb", ".otlp")  # of the file
 
 
 def of_last_run() -> tuple[str, ...]:
-    """What `phasetrace run` writes where it is not told another name: the files that are here, or its name."""
+    """What `phasetrace run` wrote here without being told a name; that name where there is nothing."""
     from phasetrace.emit.trace_file import pieces
 
     name = Path("trace.json")
