@@ -73,13 +73,14 @@ def compare(
 def _mix(
     found: Alike, both: tuple[Breakdown, Breakdown], tables: tuple[Table, Table], knobs: Sequence[Difference]
 ) -> Mix:
-    one, other = (b.requests for b in both)
+    # Of pairs only: who is warm-up differs from run to run, and the means over all with it
+    one, other = (found.before, found.after) if found.paired else (b.requests for b in both)
     lengths = _means([prompt_length(r.request) for r in one], [prompt_length(r.request) for r in other])
     unlike = found.matched is Matched.ALL and lengths is not None
     return Mix(
         matched=found.matched,
         compared=(0, 0) if unlike else (len(found.before), len(found.after)),
-        requests=(len(one), len(other)),
+        requests=(len(both[0].requests), len(both[1].requests)),
         prompt_tokens=lengths,
         output_tokens=_means(
             [r.request.longest_output for r in one], [r.request.longest_output for r in other]

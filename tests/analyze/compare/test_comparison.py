@@ -9,7 +9,17 @@ import pytest
 from phasetrace.analyze.compare import comparison
 from phasetrace.analyze.compare.findings import finding_changes
 from phasetrace.analyze.compare.metrics import Noise
-from phasetrace.model import Comparison, Fate, Goal, Matched, MetricChange, Recording, Statistic, Word
+from phasetrace.model import (
+    Comparison,
+    Fate,
+    Goal,
+    Matched,
+    MetricChange,
+    Recording,
+    RequestStatus,
+    Statistic,
+    Word,
+)
 from phasetrace.model import Sequence as Row
 from tests.advise.server import load, serve
 from tests.analyze.compare.runs import compared, diagnosed, run
@@ -179,6 +189,18 @@ def test_answers_that_show_no_pace_are_not_made_longer() -> None:
 def test_nothing_has_a_ratio_to_nothing(name: str, values: tuple[float, float]) -> None:
     noise = Noise((np.arange(9), np.arange(9)), paired=True)
     assert not list(noise.change(name, Statistic.P50, values, (0.9, 1.1)))
+
+
+def test_what_only_one_run_diagnosed_makes_no_pair_unlike() -> None:
+    lengths = [3000, *[10] * 23]
+    fewer = run(prompts=lengths, answers=[200, *[9] * 23], seed=1)
+    failed = replace(fewer.requests[0], status=RequestStatus.FAILED)
+    c = compared(
+        run(prompts=lengths, answers=[200, *[9] * 23]), replace(fewer, requests=(failed, *fewer.requests[1:]))
+    )
+    assert c.mix.matched is Matched.PAIRS and c.mix.requests == (24, 23)
+    assert set(words(c).values()) == {Word.SAME}
+    assert Statistic.EQUAL_LENGTH not in {m.statistic for m in c.metrics}
 
 
 def test_a_prompt_of_unknown_length_is_like_any() -> None:
