@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phasetrace.analyze.pauses import Stops, carve
-from phasetrace.model import NARROW, Ints, Part, StepColumns, constant, joined, narrow
+from phasetrace.model import NARROW, Ints, Part, StepColumns, joined, narrow
 
 # The order in which a step's parts run, as far as engines agree on one. A step's columns hold totals, not
 # places, so this order says which part a pause fell into and what a boundary in the middle of a step cuts
@@ -122,9 +122,7 @@ class StepParts:
         """First row and column of one part, some pieces at a time."""
         for first, last in self._some():
             begin, end = self._steps.starts[first], self._steps.starts[last]
-            held = (h.get(part) for h in self._steps.parts(first, last))
-            sizes = (piece.size for piece in self._steps.pieces[first:last])
-            column = joined([constant(0, n) if c is None else c for c, n in zip(held, sizes, strict=True)])
+            column = self._steps.part(part, first, last)
             carved = slice(*self._carved_rows.searchsorted((begin, end)))
             if carved.start < carved.stop:
                 column = column.astype(self._kind)

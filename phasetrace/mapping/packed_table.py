@@ -51,7 +51,15 @@ def unpack_table(data: bytes, count: int) -> list[Ints]:
     Raises:
         ValueError: it did not, or not of so many columns.
     """
-    return list(_columns(*_opened(data, count)))
+    raw, rows, lows, widths = _opened(data, count)
+    return list(_columns(raw, rows, lows, widths, len(raw) - rows * sum(widths)))
+
+
+def unpack_column(data: bytes, count: int, place: int) -> Ints:
+    """One of the columns; ValueError where `unpack_table` would raise one."""
+    raw, rows, lows, widths = _opened(data, count)
+    one = slice(place, place + 1)
+    return next(_columns(raw, rows, lows[one], widths[one], len(raw) - rows * sum(widths[place:])))
 
 
 def rows_of_table(data: bytes, count: int) -> int:
@@ -59,8 +67,8 @@ def rows_of_table(data: bytes, count: int) -> int:
     return _opened(data, count)[1]
 
 
-def _columns(raw: bytes, rows: int, lows: Sequence[int], widths: bytes) -> Iterator[Ints]:
-    at = len(raw) - rows * sum(widths)
+def _columns(raw: bytes, rows: int, lows: Sequence[int], widths: bytes, at: int) -> Iterator[Ints]:
+    """Those of these smallest numbers and widths, whose bytes begin at `at`."""
     for (width, narrow), alike in groupby(zip(lows, widths, strict=True), _kind):
         base = [low for low, _ in alike]
         if not width:

@@ -173,8 +173,12 @@ def _sequences(attributes: Attributes) -> tuple[Sequence, ...]:
 
 
 def _step_counts(data: Value | None) -> tuple[StepCount, ...]:
-    if not isinstance(data, bytes):
-        return ()
+    return _counted(data) if isinstance(data, bytes) else ()
+
+
+@lru_cache(1024)
+def _counted(data: bytes) -> tuple[StepCount, ...]:
+    """A prompt that is read in a first step is in many requests, in the same few bytes."""
     values = unpack(data).tolist()
     counts(values)
     half = len(values) // 2

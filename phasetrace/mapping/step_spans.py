@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from phasetrace.mapping.columns import narrowed, unpack_together
-from phasetrace.mapping.packed_table import pack_table, rows_of_table, unpack_table
+from phasetrace.mapping.packed_table import pack_table, rows_of_table, unpack_column, unpack_table
 from phasetrace.mapping.span import Attributes, Span, derived_id
 from phasetrace.mapping.typed import LARGEST, counts, packed
 from phasetrace.model import Ints, PackedParts, Part, Piece, Steps, Times, waits
@@ -115,6 +115,12 @@ class _Packed:
         *columns, beyond = unpack_table(self.data, len(self.names))
         columns.append(length_ns - sum(columns, beyond.astype(np.int64)))
         return {_PARTS[name]: c for name, c in zip(self.names, columns, strict=True) if name in _PARTS}
+
+    def unpacked_one(self, part: Part, length_ns: Ints) -> Ints | None:
+        """The column of one part, None where there is none."""
+        if part.value in self.names[:-1]:
+            return unpack_column(self.data, len(self.names), self.names.index(part.value))
+        return self.unpacked(length_ns).get(part)
 
 
 def _from_columns(attributes: Attributes) -> _Read:

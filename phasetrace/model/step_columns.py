@@ -24,6 +24,9 @@ class PackedParts(Protocol):
     def unpacked(self, length_ns: Ints) -> Mapping[Part, Ints]:
         """The columns, of steps of these lengths."""
 
+    def unpacked_one(self, part: Part, length_ns: Ints) -> Ints | None:
+        """The column of one part, None where there is none."""
+
 
 class Times(NamedTuple):
     """When steps were: each begins `wait_ns` after the end of the one before, and takes `length_ns`."""
@@ -106,7 +109,8 @@ class StepColumns(Sequence[Steps]):
 
     def began_ns(self, row: int) -> int:
         """When one step began."""
-        return int(self.begin_ns(row, row + 1)[0])
+        last = self._breaks.searchsorted(row, side="right") - 1
+        return int(self._begins[last] if self._breaks[last] == row else self.end_ns[row - 1])
 
     def length_ns(self, begin: int, end: int) -> Ints:
         """What the steps of the rows [begin, end) took."""
@@ -137,10 +141,22 @@ class StepColumns(Sequence[Steps]):
 
     def parts(self, first: int, last: int) -> Iterator[Mapping[Part, Ints]]:
         """The parts of the steps of the pieces [first, last), one piece after the other."""
+        for piece, length in self._lengths(first, last):
+            yield piece.parts.unpacked(length)
+
+    def part(self, part: Part, first: int, last: int) -> Ints:
+        """One part of the steps of the pieces [first, last)."""
+        columns = (
+            (piece, piece.parts.unpacked_one(part, length)) for piece, length in self._lengths(first, last)
+        )
+        return joined([constant(0, piece.size) if c is None else c for piece, c in columns])
+
+    def _lengths(self, first: int, last: int) -> Iterator[tuple[Piece, Ints]]:
+        """What the steps of each piece took."""
         start = self.starts[first]
         length = self.length_ns(start, self.starts[last])
         for piece, begin in zip(self.pieces[first:last], self.starts[first:last], strict=True):
-            yield piece.parts.unpacked(length[begin - start : begin - start + piece.size])
+            yield piece, length[begin - start : begin - start + piece.size]
 
     def knowing(self, *names: str) -> Iterator[Steps]:
         """The items of which these columns are known."""
@@ -211,6 +227,9 @@ class _Held:
 
     def unpacked(self, _: Ints) -> Mapping[Part, Ints]:
         return self.columns
+
+    def unpacked_one(self, part: Part, _: Ints) -> Ints | None:
+        return self.columns.get(part)
 
 
 class _PartsOf(Mapping[Part, Ints]):

@@ -15,7 +15,7 @@ from msgspec import Raw, ValidationError
 from msgspec.json import Decoder
 
 from phasetrace.read.notes import Notes
-from phasetrace.read.source import LONGEST, Source
+from phasetrace.read.source import BEGIN_OF_LINE, LONGEST, Source
 
 T = TypeVar("T")
 Text = bytes | bytearray | Raw
@@ -73,12 +73,12 @@ def values(
         decoder: of the type that values should have; what is of another is left out.
         passed_over: a line that has one of these near its begin is counted, and None in its place.
     """
-    lines = source.lines()
+    lines = source.lines(passed_over)
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
         complete = line.endswith(b"\n")
-        if passed_over and any(mark in line[:_BEGIN_OF_DOCUMENT] for mark in passed_over):
+        if passed_over and any(mark in line[:BEGIN_OF_LINE] for mark in passed_over):
             notes.documents += 1
             notes.cut = not complete
             yield None

@@ -16,7 +16,9 @@ from phasetrace.read.unpack import unpacked
 Progress = Callable[[int, int | None], None]  # bytes read, bytes in all where known
 HEAD = 64 << 10  # enough to tell any format
 LONGEST = 512 << 20  # of a line, a message or a document: parsed, it takes many times as much memory
+BEGIN_OF_LINE = 4096  # bytes: in them a line tells whether it is of use
 _BUFFER = 1 << 20  # longer than most lines, so that each is copied out of it at once
+_UNREAD = 64 << 10  # of a line that is of no use: larger pieces are new memory each time, which costs more
 _REPORT_EVERY = 1 << 20
 
 
@@ -58,15 +60,33 @@ class Source:
         """The first bytes, which stay to be read; without a byte order mark."""
         return self._begin
 
-    def lines(self) -> Iterator[bytes | bytearray]:
-        """Each line with its end; the last one may lack it."""
-        while line := self._file.readline(_BUFFER):
-            self._report()
-            yield line if len(line) < _BUFFER else self._whole_line(line)
+    def lines(self, passed_over: tuple[bytes, ...] = ()) -> Iterator[bytes | bytearray]:
+        """Each line with its end; the last one may lack it.
 
-    def _whole_line(self, begin: bytes) -> bytearray:
+        Of one that has any of `passed_over` near its begin, no more than its begin and its end.
+        """
+        while line := self._file.readline(BEGIN_OF_LINE if passed_over else _BUFFER):
+            self._report()
+            if line.endswith(b"\n"):
+                yield line
+            elif any(mark in line for mark in passed_over):
+                yield line + self._end_of_line()
+            else:
+                yield self._whole_line(line)
+
+    def _end_of_line(self) -> bytes:
+        """Its last byte."""
+        piece = b""
+        while not piece.endswith(b"\n") and (more := self._file.readline(_UNREAD)):
+            piece = more
+        return piece[-1:]
+
+    def _whole_line(self, begin: bytes) -> bytes | bytearray:
         """A long line, grown where it is: pieces to be joined would be in memory twice."""
-        line = bytearray(begin)
+        once = begin + self._file.readline(_BUFFER - len(begin))
+        if once.endswith(b"\n"):
+            return once
+        line = bytearray(once)
         while not line.endswith(b"\n") and (piece := self._file.readline(_BUFFER)):
             if len(line) + len(piece) > LONGEST:
                 raise self.too_long("line")

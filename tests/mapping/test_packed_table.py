@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phasetrace.mapping.packed_table import pack_table, rows_of_table, unpack_table
+from phasetrace.mapping.packed_table import pack_table, rows_of_table, unpack_column, unpack_table
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-300, 300) | st.just(7)
 TABLES = st.integers(1, 5).flatmap(
@@ -20,6 +20,7 @@ SMALL = pack_table([np.array([1, 2, 3]), np.array([5, 5, 5])])
 def test_any_table_comes_back(table: list[list[int]]) -> None:
     data = pack_table([np.array(column, np.int64) for column in table])
     assert [column.tolist() for column in unpack_table(data, len(table))] == table
+    assert [unpack_column(data, len(table), place).tolist() for place in range(len(table))] == table
     assert rows_of_table(data, len(table)) == len(table[0])
 
 

@@ -44,6 +44,12 @@ def test_every_row_comes_back(pieces: list[tuple[int, list[tuple[int, int]]]]) -
     columns = columns_of(steps[::-1])
     assert rows_of(columns) == rows_of(steps)
     assert columns_of(columns) is columns
+    whole = [time for s in columns for time in s.begin_ns.tolist()]
+    assert [columns.began_ns(row) for row in range(columns.rows)] == whole
+    for part in (Part.FORWARD, Part.OTHER, Part.GC):
+        split = (s.parts.get(part, np.zeros(len(s), np.int64)) for s in columns)
+        found = columns.part(part, 0, len(columns.pieces))
+        assert found.tolist() == [ns for column in split for ns in column.tolist()]
     assert len(columns) == len({s.stream for s in steps})  # what goes on is one item
     assert [len(s) for s in columns[:]] == [len(s) for s in columns]
 

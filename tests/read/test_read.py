@@ -78,6 +78,19 @@ def test_a_cut_last_line_is_passed_over_and_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("left_out", [0, 1, 20])
+def test_a_long_line_of_tokens_is_passed_over_to_its_end(tmp_path: Path, left_out: int) -> None:
+    *_, tokens = to_lines(to_spans(generation(tokens=400)))
+    assert len(tokens) > 100_000
+    path = tmp_path / "trace.json"
+    path.write_bytes(tokens + body(generation()) + tokens[: len(tokens) - left_out])
+    found = read(path)
+    assert [r.id for r in found.requests] == ["r1"]
+    assert [d.defect for d in found.defects] == [
+        f"the end of {path} is cut off: what was written last is missing"
+    ] * bool(left_out)
+
+
 def test_broken_lines_in_between_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_bytes(b"oops\n" + body(generation()) + b"{oops\n")
