@@ -61,6 +61,10 @@ class Run:
         """The objects of all records of a kind."""
         return [layout.decode_blob(p)[3] for _, records in self.segments() for k, p in records if k == kind]
 
+    def count(self, *kinds: int) -> int:
+        """Records of these kinds."""
+        return sum(kind in kinds for _, records in self.segments() for kind, _ in records)
+
     def marks(self) -> dict[int, set[int]]:
         """The request ids of all marks, by the pid in the header of their segment."""
         found: dict[int, set[int]] = {}

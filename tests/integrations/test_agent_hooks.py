@@ -150,6 +150,7 @@ def test_the_cost_of_each_kind_is_measured(tmp_path: Path) -> None:
         "mark",
         "detail",
         "finished",
+        "ended",
         "pause",
         "device",
         "record",

@@ -29,7 +29,7 @@ def traceparent(number: int) -> str:
 def await_ends(run: Run) -> None:
     """Wait till frontend and core have recorded the end of all that they have recorded the arrival of."""
     for _ in range(600):
-        if len(run.blobs(layout.ARRIVED)) == len(run.blobs(layout.FINISHED)):
+        if run.count(layout.ARRIVED) == run.count(layout.FINISHED, layout.ENDED):
             return
         time.sleep(0.1)
     raise AssertionError("a request did not end")
