@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from phasetrace.cli import fail_on_worse, inputs, terminal
+from phasetrace.cli import fail_on_worse, inputs, result, terminal
 from phasetrace.cli.percent import Percent
 from phasetrace.collector import without_collections
 from phasetrace.errors import NothingRecordedError, UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phasetrace.analyze.step_table import StepTable
 
 FOUND = 1  # the exit code of a change beyond --fail-on
+FORMS = ("text", "json", "markdown")
 
 Render = Callable[[Comparison, terminal.Shown], str]
 
@@ -37,15 +38,7 @@ Render = Callable[[Comparison, terminal.Shown], str]
     metavar="SHARE",
     help="By how much two runs differ with nothing changed, on this machine. [default: 5%]",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown"]),
-    help="[default: by the ending of -o, else text]",
-)
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the result there."
-)
+@result.options(*FORMS)
 @click.option(
     "--fail-on",
     "limits",
@@ -84,7 +77,7 @@ def command(
         second = diagnose(other.breakdown, first.goal, None, other.ceilings, other.steps)
     found = compare(first, second, (one.steps, other.steps), called(before, after), allowed)
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
-    terminal.deliver(renderer(form or _by_ending(output))(found, shown), output)
+    terminal.deliver(renderer(form or result.by_ending(output, FORMS))(found, shown), output)
     return FOUND if limits and fail_on_worse.fails(found, limits) else 0
 
 
@@ -137,7 +130,3 @@ def renderer(form: str) -> Render:
         "markdown": lambda c, _: markdown.comparison(c),
     }
     return renderers[form]
-
-
-def _by_ending(output: Path | None) -> str:
-    return {".json": "json", ".md": "markdown"}.get(output.suffix if output else "", "text")

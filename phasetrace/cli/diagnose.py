@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from phasetrace.cli import fail_on, inputs, terminal
+from phasetrace.cli import fail_on, inputs, result, terminal
 from phasetrace.collector import without_collections
 from phasetrace.errors import UsageError
 from phasetrace.model import Ceilings, Diagnosis, Goal, Recording, Table
 
 FOUND = 1  # the exit code of a finding beyond --fail-on
+FORMS = ("text", "json", "markdown", "html")
 
 Render = Callable[[Diagnosis, terminal.Shown], str]
 
@@ -44,15 +45,7 @@ Render = Callable[[Diagnosis, terminal.Shown], str]
     help="What `phasetrace bench` measured: `kept` if the recording is of this machine, or the file that"
     " bench kept on another. [default: none, since a trace does not say whose machine it is of]",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown", "html"]),
-    help="[default: by the ending of -o, else text]",
-)
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write the result there."
-)
+@result.options(*FORMS)
 @click.option(
     "--fail-on",
     "limits",
@@ -104,7 +97,7 @@ def command(
             table=table,
         )
     shown = terminal.shown_by(sys.stdout) if output is None else terminal.in_file()
-    terminal.deliver(renderer(form or _by_ending(output))(diagnosis, shown), output)
+    terminal.deliver(renderer(form or result.by_ending(output, FORMS))(diagnosis, shown), output)
     return FOUND if limits and fail_on.fails(diagnosis, limits) else 0
 
 
@@ -146,9 +139,3 @@ def _html(diagnosis: Diagnosis, _: terminal.Shown) -> str:
     from phasetrace.render import html
 
     return html.report(diagnosis, page.parts())
-
-
-def _by_ending(output: Path | None) -> str:
-    return {".json": "json", ".md": "markdown", ".html": "html", ".htm": "html"}.get(
-        output.suffix if output else "", "text"
-    )
